@@ -31,11 +31,32 @@ pub enum Dataset {
     Linear10,
 }
 
+/// Part of the table's length that the noise of [`Dataset::Linear10`] covers.
+const NOISE: f64 = 0.1;
+
 impl Dataset {
+    /// The range of values, around the middle, that this part of all rows has: its start and end.
+    ///
+    /// The values of `Linear10` are the sum of a uniform position and uniform noise, so their density
+    /// is a trapezoid: flat between `NOISE` and `1 - NOISE`, and linear at both ends.
+    fn range(self, selectivity: f64) -> (f64, f64) {
+        let tail = match self {
+            Dataset::Uniform => (1.0 - selectivity) / 2.0,
+            Dataset::Linear10 => {
+                let flat = (1.0 - 2.0 * NOISE) / (1.0 - NOISE);
+                if selectivity <= flat {
+                    (1.0 - selectivity * (1.0 - NOISE)) / 2.0
+                } else {
+                    // Below `x`, the end of the trapezoid has the part x² / (2 NOISE (1 - NOISE)).
+                    ((1.0 - selectivity) * NOISE * (1.0 - NOISE)).sqrt()
+                }
+            }
+        };
+        (tail, 1.0 - tail)
+    }
+
     /// The interval of values, between 0 and 1, that the rows of a block may have: start and width.
     fn values(self, block: BlockNo, blocks: BlockNo) -> (f64, f64) {
-        /// Part of the table that the noise covers.
-        const NOISE: f64 = 0.1;
         match self {
             Dataset::Uniform => (0.0, 1.0),
             Dataset::Linear10 => {
@@ -54,7 +75,7 @@ impl Dataset {
         selectivity: f64,
         seed: u64,
     ) -> Vec<BlockNo> {
-        let (from, to) = ((1.0 - selectivity) / 2.0, f64::midpoint(1.0, selectivity));
+        let (from, to) = self.range(selectivity);
         let mut random = Rng::new(seed);
         let mut matches: Vec<(f64, BlockNo)> = Vec::new();
         // The block that comes closest to a match, in case there is none.
@@ -125,6 +146,23 @@ mod tests {
         let random = Dataset::Uniform.matching_blocks(10_000, 61, 1.0, 1);
         let jumps = |list: &[BlockNo]| list.windows(2).filter(|two| two[1] != two[0] + 1).count();
         assert!(jumps(&random) > 9900 && jumps(&all) < 10_000);
+    }
+
+    #[test]
+    fn a_range_selects_the_part_of_the_rows_that_was_asked_for() {
+        const BLOCKS: BlockNo = 100_000;
+        for dataset in BOTH {
+            for selectivity in [0.0001, 0.01, 0.1, 0.5, 0.88, 0.9, 0.99, 1.0] {
+                let (from, to) = dataset.range(selectivity);
+                let part = |block| {
+                    let (start, width) = dataset.values(block, BLOCKS);
+                    ((start + width).min(to) - start.max(from)).max(0.0) / width
+                };
+                let selected = (0..BLOCKS).map(part).sum::<f64>() / f64::from(BLOCKS);
+                let error = (selected / selectivity - 1.0).abs();
+                assert!(error < 0.001, "{dataset:?}: {selected}, not {selectivity}");
+            }
+        }
     }
 
     #[test]

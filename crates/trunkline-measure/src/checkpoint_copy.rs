@@ -1,7 +1,7 @@
 //! **Checkpoints** of a copy of the scratch table: half of its pages are changed, and only the
 //! checkpoint that writes them is timed.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 
 use trunkline_aio::Operation;
@@ -17,10 +17,12 @@ use trunkline_sample::accounts::Accounts;
 use crate::error::{MeasureError, expect_count};
 use crate::sample::{Sample, Stopwatch};
 use crate::table::{COPY, layout, locator};
-use crate::watcher::Watcher;
+use crate::watcher::{Watcher, proceed};
 
 /// Largest copy in blocks, 512 MiB. A checkpoint writes half of it.
 const BLOCKS_MAX: BlockNo = 65_536;
+/// Bytes that are copied before we ask again whether to stop.
+const CHUNK_BYTES: u64 = 4 << 20;
 /// Offset of `abalance` in a tuple of `pgbench_accounts`.
 const BALANCE_OFFSET: usize = 32;
 
@@ -36,22 +38,34 @@ impl CheckpointCopy {
     /// Copies the first blocks of the table. A page's checksum depends on its block number but not
     /// on its relation, so we copy bytes. The changed pages must fit into the pool, because a page
     /// that is evicted is written too early.
-    pub(crate) fn make(engine: &Engine, accounts: &Accounts) -> Result<Self, MeasureError> {
+    pub(crate) fn make(
+        engine: &Engine,
+        accounts: &Accounts,
+        watcher: &dyn Watcher,
+    ) -> Result<Self, MeasureError> {
         let open = |direct| Storage::for_writing(&accounts.path, layout(), engine.files(), direct);
         let relation = |direct| open(direct).relation(locator(COPY), Fork::Main);
         let blocks = accounts.blocks().min(BLOCKS_MAX).min(engine.pool().buffers() / 2).max(2);
         let copy = Self { buffered: relation(false), direct: relation(true), blocks };
         let (from, to) = (accounts.files.first(), copy.buffered.path(0));
-        let copied = (|| {
-            let from = from.ok_or(io::ErrorKind::NotFound)?;
-            let bytes = u64::from(blocks) * BLOCK_SIZE as u64;
-            let mut target = File::create(&to)?;
-            io::copy(&mut File::open(&from.path)?.take(bytes), &mut target)?;
-            target.sync_all()?;
-            fs::metadata(&to)
-        })();
-        let length = copied.map_err(|error| MeasureError::file(&to, error))?.len();
-        expect_count("copy of the scratch table", "blocks", length / 8192, blocks.into())?;
+        let fail = |error| MeasureError::file(&to, error);
+        let from = from.ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?;
+        let source =
+            File::open(&from.path).map_err(|error| MeasureError::file(&from.path, error))?;
+        let mut target = File::create(&to).map_err(fail)?;
+        let mut left = u64::from(blocks) * BLOCK_SIZE as u64;
+        while left > 0 {
+            proceed(watcher)?;
+            let chunk = left.min(CHUNK_BYTES);
+            let copied = io::copy(&mut (&source).take(chunk), &mut target).map_err(fail)?;
+            if copied < chunk {
+                break;
+            }
+            left -= copied;
+        }
+        target.sync_all().map_err(fail)?;
+        let length = target.metadata().map_err(fail)?.len() / BLOCK_SIZE as u64;
+        expect_count("copy of the scratch table", "blocks", length, blocks.into())?;
         Ok(copy)
     }
 
@@ -80,9 +94,7 @@ impl CheckpointCopy {
             bytes.mark_dirty();
             change(&mut bytes);
             drop(bytes);
-            if watcher.cancelled() {
-                return Err(MeasureError::Cancelled);
-            }
+            proceed(watcher)?;
         }
         drop(stream);
         let options =

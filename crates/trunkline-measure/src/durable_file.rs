@@ -7,13 +7,14 @@
 use std::io;
 use std::path::PathBuf;
 
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Aio, Class, File, OpenOptions, Session, Slots, Status};
+use trunkline_engine::pool::Backend;
 use trunkline_format::BLOCK_SIZE;
 
 use crate::error::MeasureError;
 use crate::sessions::concurrently;
-use crate::watcher::Watcher;
-use trunkline_aio::facade::Arc;
+use crate::watcher::{Watcher, proceed};
 
 /// Writes of one session in one repetition.
 pub(crate) const WRITES: u64 = 200;
@@ -26,35 +27,42 @@ const CHUNK: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct DurableFile {
     path: PathBuf,
-    sessions: usize,
     buffered: File,
     /// The reason is kept for the cases that need direct I/O.
     direct: Result<File, String>,
 }
 
 impl DurableFile {
-    /// Creates the file with room for this number of sessions.
-    pub(crate) fn make(aio: &Aio, path: PathBuf, sessions: usize) -> Result<Self, MeasureError> {
+    /// Creates the file with room for this number of sessions. One that an earlier attempt has left
+    /// is replaced.
+    pub(crate) fn make(
+        aio: &Aio,
+        path: PathBuf,
+        sessions: usize,
+        watcher: &dyn Watcher,
+    ) -> Result<Self, MeasureError> {
         let fail = |error| MeasureError::file(&path, error);
-        let bytes = sessions as u64 * PART_BLOCKS * BLOCK_SIZE as u64;
-        let written = std::fs::File::create(&path).and_then(|mut file| {
-            let zeros = vec![0; CHUNK];
-            let mut left = bytes;
-            while left > 0 {
-                let count = left.min(CHUNK as u64);
-                io::Write::write_all(&mut file, &zeros[..count as usize])?;
-                left -= count;
-            }
-            file.sync_all()
-        });
-        written.map_err(fail)?;
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
+            _ => {}
+        }
+        let mut file = std::fs::File::create_new(&path).map_err(fail)?;
+        let zeros = vec![0; CHUNK];
+        let mut left = sessions as u64 * PART_BLOCKS * BLOCK_SIZE as u64;
+        while left > 0 {
+            proceed(watcher)?;
+            let count = left.min(CHUNK as u64);
+            io::Write::write_all(&mut file, &zeros[..count as usize]).map_err(fail)?;
+            left -= count;
+        }
+        file.sync_all().map_err(fail)?;
         let open = |direct| {
             let options = OpenOptions { write: true, direct, ..OpenOptions::default() };
             aio.open(&path, options)
         };
         let buffered = open(false).map_err(fail)?;
         let direct = open(true).map_err(|error| error.to_string());
-        Ok(Self { sessions, buffered, direct, path })
+        Ok(Self { buffered, direct, path })
     }
 
     /// Why there is no direct I/O, if there isn't.
@@ -62,37 +70,39 @@ impl DurableFile {
         self.direct.as_ref().err().map(String::as_str)
     }
 
-    /// Writes [`WRITES`] blocks in each of the sessions. Returns the number of blocks.
+    /// Writes [`WRITES`] blocks in each of the sessions, which it returns.
     pub(crate) fn run(
         &self,
         aio: &Aio,
-        sessions: usize,
+        backends: Vec<Backend>,
         direct: bool,
         watcher: &Arc<dyn Watcher>,
-    ) -> Result<u64, MeasureError> {
+    ) -> (Vec<Backend>, Result<(), MeasureError>) {
         let file = match (&self.direct, direct) {
             (Ok(file), true) => file,
             (Err(reason), true) => {
-                return Err(MeasureError::file(&self.path, io::Error::other(reason.clone())));
+                let error = io::Error::other(reason.clone());
+                return (backends, Err(MeasureError::file(&self.path, error)));
             }
             (_, false) => &self.buffered,
         };
-        let sessions = sessions.min(self.sessions);
-        let states = (0..sessions).map(|_| Ok((aio.session()?, slots(aio)?)));
-        let states = states.collect::<Result<Vec<_>, MeasureError>>()?;
-        let parts = (0..sessions as u64).collect();
+        let parts = (0..backends.len() as u64).map(|part| Ok((part, slots(aio)?)));
+        let parts: Vec<(u64, Slots)> = match parts.collect::<Result<_, MeasureError>>() {
+            Ok(parts) => parts,
+            Err(error) => return (backends, Err(error)),
+        };
         let (file, watcher, path) = (file.clone(), Arc::clone(watcher), self.path.clone());
-        let (_, written) = concurrently(states, parts, move |(session, slots), part| {
-            for number in 0..WRITES {
-                let block = part * PART_BLOCKS + number % PART_BLOCKS;
-                write(session, slots, &file, block * BLOCK_SIZE as u64, &path)?;
-                if watcher.cancelled() {
-                    return Err(MeasureError::Cancelled);
+        let (backends, done) =
+            concurrently(backends, parts, move |backend: &mut Backend, (part, mut slots)| {
+                for number in 0..WRITES {
+                    let block = part * PART_BLOCKS + number % PART_BLOCKS;
+                    let offset = block * BLOCK_SIZE as u64;
+                    write(backend.session(), &mut slots, &file, offset, &path)?;
+                    proceed(&*watcher)?;
                 }
-            }
-            Ok(WRITES)
-        })?;
-        Ok(written.iter().sum())
+                Ok(())
+            });
+        (backends, done.map(|_| ()))
     }
 }
 
@@ -102,10 +112,7 @@ fn slots(aio: &Aio) -> Result<Slots, MeasureError> {
     let lease = aio.region().lease(1);
     match (lease, slots.memory(0)) {
         (Some(lease), Some(memory)) => memory.push(lease),
-        _ => {
-            let text = "could not start: no memory for a block is free in the page region";
-            return Err(MeasureError::Thread(text.to_owned()));
-        }
+        _ => return Err(MeasureError::Memory),
     }
     Ok(slots)
 }

@@ -56,6 +56,23 @@ pub enum MeasureError {
     /// A thread of a session panicked or could not be started.
     #[error("a session's thread {0}")]
     Thread(String),
+    /// An earlier panic has taken sessions away.
+    #[error("only {found} of {expected} sessions are left after a panic")]
+    SessionsLost {
+        /// Sessions that are left.
+        found: usize,
+        /// Sessions of the case.
+        expected: usize,
+    },
+    /// The page region is smaller than the caller promised.
+    #[error("no memory for a block is free in the page region")]
+    Memory,
+    /// A workload that writes was planned without a scratch table.
+    #[error("there is no scratch directory to write to")]
+    NoScratch,
+    /// The engine could not open a session.
+    #[error("could not open a session: {0}")]
+    Session(#[source] trunkline_engine::EngineError),
     /// The work that was done is not the work that was planned, so its time means nothing.
     #[error("{work}: {found} {unit}, expected {expected}")]
     Count {

@@ -180,18 +180,28 @@ impl Runner {
             ..StreamOptions::default()
         };
         let parts = split(&blocks, case.sessions);
-        let sessions = self.backends.drain(..case.sessions.min(self.backends.len())).collect();
+        let sessions = self.take_sessions(case.sessions)?;
         let (relation, watcher) =
             (self.table.relation(case.direct).clone(), Arc::clone(&self.watcher));
         let stopwatch = Stopwatch::start(&self.engine, Operation::Readv);
         let (sessions, pages) = concurrently(sessions, parts, move |backend, part| {
             read_blocks(backend, &relation, part, options, &*watcher)
-        })?;
-        let pages = pages.iter().sum();
-        let sample = stopwatch.stop(&self.engine, pages, None);
+        });
+        let pages = pages.map(|pages| pages.iter().sum());
+        let sample = stopwatch.stop(&self.engine, *pages.as_ref().unwrap_or(&0), None);
         self.backends.splice(..0, sessions);
+        let pages = pages?;
         expect_count(&case.to_string(), "blocks read", pages, blocks.len() as u64)?;
         Ok(sample)
+    }
+
+    /// The sessions of a case. They must be put back, whether or not it succeeds.
+    fn take_sessions(&mut self, count: usize) -> Result<Vec<Backend>, MeasureError> {
+        let found = self.backends.len();
+        if found < count {
+            return Err(MeasureError::SessionsLost { found, expected: count });
+        }
+        Ok(self.backends.drain(..count).collect())
     }
 
     fn prewarm(&mut self, case: &Case) -> Result<Sample, MeasureError> {
@@ -238,28 +248,39 @@ impl Runner {
         if self.copy.is_none()
             && let Some(scratch) = &self.scratch
         {
-            self.copy = Some(CheckpointCopy::make(&self.engine, &scratch.accounts)?);
+            let copy = CheckpointCopy::make(&self.engine, &scratch.accounts, &*self.watcher)?;
+            self.copy = Some(copy);
         }
         let (Some(copy), Some(backend)) = (&self.copy, self.backends.first_mut()) else {
-            return Err(no_scratch());
+            return Err(MeasureError::NoScratch);
         };
         let (how, size) = ((case.direct, scattered), (case.concurrency, case.combine));
         copy.run(&self.engine, backend, how, size, &*self.watcher)
     }
 
     fn write_durably(&mut self, case: &Case) -> Result<Sample, MeasureError> {
-        let aio = self.engine.aio();
+        let aio = self.engine.aio().clone();
         if self.durable.is_none()
             && let Some(scratch) = &self.scratch
         {
             let path = scratch.durable.clone();
-            self.durable = Some(DurableFile::make(aio, path, self.sessions_max)?);
+            let file = DurableFile::make(&aio, path, self.sessions_max, &*self.watcher)?;
+            self.durable = Some(file);
         }
-        let Some(file) = &self.durable else { return Err(no_scratch()) };
+        if self.durable.is_none() {
+            return Err(MeasureError::NoScratch);
+        }
+        let sessions = self.take_sessions(case.sessions)?;
+        let Some(file) = &self.durable else { return Err(MeasureError::NoScratch) };
+        let expected = WRITES * case.sessions as u64;
         let stopwatch = Stopwatch::start(&self.engine, Operation::Writev);
-        let blocks = file.run(aio, case.sessions, case.direct, &self.watcher)?;
-        let sample = stopwatch.stop(&self.engine, blocks, None);
-        expect_count("durable", "blocks written", blocks, WRITES * case.sessions as u64)?;
+        let (sessions, written) = file.run(&aio, sessions, case.direct, &self.watcher);
+        let sample = stopwatch.stop(&self.engine, expected, None);
+        self.backends.splice(..0, sessions);
+        written?;
+        // From the counters of the I/O instance, and not from the loop that issued them.
+        expect_count("durable", "writes", sample.ios, expected)?;
+        expect_count("durable", "bytes written", sample.io_bytes, expected * BLOCK_SIZE as u64)?;
         Ok(sample)
     }
 
@@ -277,6 +298,69 @@ fn ended(end: End) -> Result<(), MeasureError> {
     if end == End::Complete { Ok(()) } else { Err(MeasureError::Cancelled) }
 }
 
-fn no_scratch() -> MeasureError {
-    MeasureError::Thread("has no scratch directory to write to".to_owned())
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watcher::Unwatched;
+    use crate::workload::Workload;
+    use trunkline_engine::settings::{IoMethod, Settings};
+    use trunkline_sample::accounts;
+
+    const BUFFERS: u32 = 256;
+    /// Blocks of the table at scale 1.
+    const BLOCKS: u64 = 1640;
+
+    /// A runner with this number of sessions, and hardly any other.
+    fn runner(home: &std::path::Path, sessions: usize) -> Runner {
+        let mut settings = Settings::default();
+        // One more reads the sample page.
+        settings.set("max_sessions", &(sessions + 1).to_string()).expect("valid");
+        let bytes = (BUFFERS as usize + 1024) * BLOCK_SIZE;
+        let aio = settings.io_builder().region_bytes(bytes).start().expect("started");
+        let engine = Engine::builder(&settings).io(&aio).buffers(BUFFERS).open().expect("opened");
+        let accounts = accounts::create(&aio, &home.join("table"), 1, &mut |_| true).expect("made");
+        let table = Table::of_scratch(&engine, &accounts);
+        let scratch = ScratchTable { accounts, durable: home.join("durable") };
+        let watcher = Arc::new(Unwatched);
+        Runner::new(&engine, table, Some(scratch), (sessions, 1), watcher).expect("a runner")
+    }
+
+    fn case(workload: Workload, task: Task, sessions: usize) -> Case {
+        Case {
+            workload,
+            task,
+            method: IoMethod::Worker,
+            direct: false,
+            cache: None,
+            concurrency: 4,
+            combine: 16,
+            sessions,
+        }
+    }
+
+    #[test]
+    fn a_failed_case_leaves_its_sessions_to_the_next_one() {
+        let home = tempfile::tempdir().expect("a directory");
+        let mut runner = runner(home.path(), 2);
+        let case = case(Workload::Sequential, Task::Whole, 2);
+        let [file, away] = ["table/base", "away"].map(|name| home.path().join(name));
+        std::fs::rename(&file, &away).expect("renamed");
+        // The files for direct I/O aren't open yet.
+        let direct = Case { direct: true, ..case };
+        assert!(runner.run(&direct).is_err(), "the file is away");
+        std::fs::rename(&away, &file).expect("renamed");
+        let (sample, _) = runner.run(&case).expect("the sessions are still there");
+        assert_eq!((sample.blocks, runner.backends.len()), (BLOCKS, 2));
+    }
+
+    #[test]
+    fn durable_writes_need_no_other_sessions_and_are_counted() {
+        let home = tempfile::tempdir().expect("a directory");
+        let mut runner = runner(home.path(), 3);
+        let (sample, _) =
+            runner.run(&case(Workload::Durable, Task::Durable, 3)).expect("three sessions");
+        assert_eq!((sample.blocks, sample.ios), (3 * WRITES, 3 * WRITES));
+        assert_eq!(sample.io_bytes, 3 * WRITES * BLOCK_SIZE as u64);
+        assert_eq!(runner.backends.len(), 3);
+    }
 }

@@ -15,51 +15,69 @@ use crate::watcher::Watcher;
 /// How many pages a session reads before it asks whether to stop.
 const PAGES_BATCHED: u64 = 256;
 
-/// Gives each state a part of the work, all at the same time. Returns the states and the results, in
-/// order. `S` is what a session needs, such as its backend.
+/// Gives each state a part of the work, all at the same time. Returns all states, and the results in
+/// order or the first error. `S` is what a session needs, such as its backend: a failed case must not
+/// take it away from the next one. Only the state of a thread that panicked is lost.
 pub(crate) fn concurrently<S, P, R>(
     states: Vec<S>,
     parts: Vec<P>,
     work: impl Fn(&mut S, P) -> Result<R, MeasureError> + Send + Sync + 'static,
-) -> Result<(Vec<S>, Vec<R>), MeasureError>
+) -> (Vec<S>, Result<Vec<R>, MeasureError>)
 where
     S: Send + 'static,
     P: Send + 'static,
     R: Send + 'static,
 {
-    type Done<S, R> = Option<(S, Result<R, MeasureError>)>;
-    let mut pairs: Vec<(S, P)> = states.into_iter().zip(parts).collect();
-    if pairs.len() == 1
-        && let Some((mut state, part)) = pairs.pop()
-    {
-        let result = work(&mut state, part)?;
-        return Ok((vec![state], vec![result]));
+    let count = states.len().min(parts.len());
+    let slots: Vec<Slot<S, R>> =
+        states.into_iter().map(|state| Slot { state: Some(state), result: None }).collect();
+    let slots = Arc::new(Mutex::new(slots));
+    let work = move |slots: &Mutex<Vec<Slot<S, R>>>, number: usize, part: P| {
+        let Some(mut state) = slots.lock()[number].state.take() else { return };
+        let result = work(&mut state, part);
+        slots.lock()[number] = Slot { state: Some(state), result: Some(result) };
+    };
+    let mut problem = None;
+    if count == 1 {
+        parts.into_iter().take(1).for_each(|part| work(&slots, 0, part));
+    } else {
+        let work = Arc::new(work);
+        let mut threads = Vec::with_capacity(count);
+        for (number, part) in parts.into_iter().enumerate().take(count) {
+            let (slots, work) = (Arc::clone(&slots), Arc::clone(&work));
+            match thread::spawn("measured session", move || work(&slots, number, part)) {
+                Ok(started) => threads.push(started),
+                Err(error) => {
+                    problem = Some(MeasureError::Thread(format!("could not start: {error}")));
+                    break;
+                }
+            }
+        }
+        for started in threads {
+            // A panic leaves no result, which is an error below.
+            let _ = started.join();
+        }
     }
-    let count = pairs.len();
-    let done: Arc<Mutex<Vec<Done<S, R>>>> =
-        Arc::new(Mutex::new((0..count).map(|_| None).collect()));
-    let work = Arc::new(work);
-    let mut threads = Vec::with_capacity(count);
-    for (number, (mut state, part)) in pairs.into_iter().enumerate() {
-        let (done, work) = (Arc::clone(&done), Arc::clone(&work));
-        let started = thread::spawn("measured session", move || {
-            let result = work(&mut state, part);
-            done.lock()[number] = Some((state, result));
-        });
-        threads.push(
-            started.map_err(|error| MeasureError::Thread(format!("could not start: {error}")))?,
-        );
+    let (mut states, mut results) = (Vec::new(), Vec::with_capacity(count));
+    for (number, slot) in std::mem::take(&mut *slots.lock()).into_iter().enumerate() {
+        states.extend(slot.state);
+        match slot.result {
+            Some(Ok(result)) => results.push(result),
+            Some(Err(error)) => problem = Some(problem.unwrap_or(error)),
+            None if number >= count => {}
+            None => {
+                problem.get_or_insert_with(|| MeasureError::Thread("panicked".to_owned()));
+            }
+        }
     }
-    for started in threads {
-        started.join().map_err(|_| MeasureError::Thread("panicked".to_owned()))?;
-    }
-    let mut both = (Vec::with_capacity(count), Vec::with_capacity(count));
-    for slot in std::mem::take(&mut *done.lock()) {
-        let (state, result) = slot.ok_or_else(|| MeasureError::Thread("panicked".to_owned()))?;
-        both.0.push(state);
-        both.1.push(result?);
-    }
-    Ok(both)
+    (states, problem.map_or(Ok(results), Err))
+}
+
+/// The state of one session, and its result.
+struct Slot<S, R> {
+    /// `None` while the session works, and if it panicked.
+    state: Option<S>,
+    result: Option<Result<R, MeasureError>>,
 }
 
 /// Reads the blocks through a stream. Takes the share lock of each page and looks at its first byte,
@@ -112,19 +130,30 @@ mod tests {
                 *state += 100;
                 Ok(part * 10)
             };
-            let (states, results) = concurrently(states.clone(), states, work).expect("done");
+            let (states, results) = concurrently(states.clone(), states, work);
             assert!(states.into_iter().eq((0..count).map(|number| number + 100)));
-            assert!(results.into_iter().eq((0..count).map(|number| number * 10)));
+            assert!(results.expect("done").into_iter().eq((0..count).map(|number| number * 10)));
         }
     }
 
     #[test]
-    fn an_error_of_one_session_is_the_result() {
-        let work = |_: &mut (), part: u32| match part {
+    fn an_error_or_panic_of_one_session_is_the_result_and_no_other_state_is_lost() {
+        let work = |_: &mut u32, part: u32| match part {
             1 => Err(MeasureError::Cancelled),
+            2 => panic!("this panic is part of the test"),
             part => Ok(part),
         };
-        let failed = concurrently(vec![(); 3], vec![0, 1, 2], work);
-        assert!(matches!(failed, Err(MeasureError::Cancelled)));
+        for (parts, expected) in [(vec![1], 1), (vec![0, 1, 3], 3), (vec![3, 0, 1, 2], 3)] {
+            let states = parts.clone();
+            let (states, failed) = concurrently(states, parts, work);
+            assert!(matches!(failed, Err(MeasureError::Cancelled)), "{states:?}");
+            assert_eq!(states.len(), expected);
+        }
+        let (states, failed) = concurrently(vec![7, 8], vec![0, 2], work);
+        assert!(matches!(failed, Err(MeasureError::Thread(_))), "{failed:?}");
+        assert_eq!(states, [7]);
+        // A state without a part stays.
+        let (states, done) = concurrently(vec![7, 8, 9], vec![0, 3], work);
+        assert!(states == [7, 8, 9] && done.expect("done") == [0, 3]);
     }
 }

@@ -100,7 +100,7 @@ impl Table {
     pub(crate) fn rows_per_page(&self, engine: &Engine) -> Result<u32, MeasureError> {
         let mut backend = engine.session().map_err(|error| match error {
             trunkline_engine::EngineError::TooManySessions(error) => error.into(),
-            error => MeasureError::Thread(format!("could not start: {error}")),
+            error => MeasureError::Session(error),
         })?;
         let pin = backend.read(&self.buffered, self.blocks / 2)?;
         let page = backend.read_lock(pin.page())?;
