@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-use trunkline_aio::Operation;
 use trunkline_engine::Engine;
 use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
 use trunkline_engine::pool::Backend;
@@ -15,7 +14,7 @@ use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, PageBytes};
 use trunkline_sample::accounts::Accounts;
 
 use crate::error::{MeasureError, expect_count};
-use crate::sample::{Sample, Stopwatch};
+use crate::sample::{Sample, Stopwatch, Work};
 use crate::table::{COPY, layout, locator};
 use crate::watcher::{Watcher, proceed};
 
@@ -99,7 +98,7 @@ impl CheckpointCopy {
         drop(stream);
         let options =
             CheckpointOptions { concurrency, combine, ..CheckpointOptions::of(engine.settings()) };
-        let stopwatch = Stopwatch::start(engine, Operation::Writev);
+        let stopwatch = Stopwatch::start(engine, Work::Checkpoint);
         let report = checkpoint(engine.pool(), backend, options, |_| {})?;
         let sample = stopwatch.stop(engine, report.buffers, Some(report.total_time));
         expect_count("checkpoint", "pages written", report.buffers, expected)?;

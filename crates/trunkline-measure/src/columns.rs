@@ -9,7 +9,7 @@ use crate::report::{Measurement, Report};
 type Column = (&'static str, fn(&Measurement) -> String);
 
 /// All columns, in order. Numbers are printed with as many digits as in JSON.
-pub(crate) const COLUMNS: [Column; 34] = [
+pub(crate) const COLUMNS: [Column; 38] = [
     ("workload", |case| case.key.workload.clone()),
     ("scan", |case| case.key.scan.clone()),
     ("selectivity_percent", |case| optional(case.key.selectivity_percent)),
@@ -21,9 +21,10 @@ pub(crate) const COLUMNS: [Column; 34] = [
     ("sessions", |case| case.key.sessions.to_string()),
     ("repetitions", |case| case.repetitions.to_string()),
     ("steady", |case| case.steady.to_string()),
+    ("ended", |case| case.ended.name().to_owned()),
     ("seconds", |case| case.seconds.median.to_string()),
-    ("seconds_low", |case| case.seconds.low.to_string()),
-    ("seconds_high", |case| case.seconds.high.to_string()),
+    ("seconds_low", |case| optional(case.seconds.low)),
+    ("seconds_high", |case| optional(case.seconds.high)),
     ("cpu_seconds", |case| case.cpu_seconds.to_string()),
     ("blocks", |case| case.blocks.to_string()),
     ("hits", |case| case.hits.to_string()),
@@ -33,13 +34,16 @@ pub(crate) const COLUMNS: [Column; 34] = [
     ("in_flight", |case| case.in_flight.to_string()),
     ("device_seconds", |case| case.device_seconds.to_string()),
     ("wait_seconds", |case| case.wait_seconds.to_string()),
-    ("device_p50_micros", |case| time(case.device_micros, |times| times.p50)),
+    ("device_count", |case| count(case.device_micros)),
+    ("device_p50_micros", |case| time(case.device_micros, |times| Some(times.p50))),
     ("device_p99_micros", |case| time(case.device_micros, |times| times.p99)),
     ("device_p999_micros", |case| time(case.device_micros, |times| times.p999)),
-    ("wait_p50_micros", |case| time(case.wait_micros, |times| times.p50)),
+    ("wait_count", |case| count(case.wait_micros)),
+    ("wait_p50_micros", |case| time(case.wait_micros, |times| Some(times.p50))),
     ("wait_p99_micros", |case| time(case.wait_micros, |times| times.p99)),
     ("wait_p999_micros", |case| time(case.wait_micros, |times| times.p999)),
     ("cached_percent", |case| optional(case.cached_percent)),
+    ("cache_held", |case| case.cache_held.map(|held| held.to_string()).unwrap_or_default()),
     ("against_ratio", |case| optional(case.against.map(|change| change.ratio.median))),
     ("against_low", |case| optional(case.against.map(|change| change.ratio.low))),
     ("against_high", |case| optional(case.against.map(|change| change.ratio.high))),
@@ -50,8 +54,12 @@ fn optional(value: Option<f64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-fn time(times: Option<Percentiles>, of: fn(Percentiles) -> f64) -> String {
-    optional(times.map(of))
+fn count(times: Option<Percentiles>) -> String {
+    times.map(|times| times.count.to_string()).unwrap_or_default()
+}
+
+fn time(times: Option<Percentiles>, of: fn(Percentiles) -> Option<f64>) -> String {
+    optional(times.and_then(of))
 }
 
 /// The report as CSV, with a line of names.

@@ -85,9 +85,10 @@ pub enum MeasureError {
         /// How many there should be.
         expected: u64,
     },
-    /// A place to write to is inside a data directory.
+    /// A place to write to is inside a data directory, a tablespace, or a directory with WAL.
     #[error(
-        "\"{}\" is inside the data directory or tablespace \"{}\", and nothing is written there",
+        "\"{}\" is inside the data directory, tablespace or WAL directory \"{}\", and nothing is \
+         written there",
         path.display(),
         cluster.display()
     )]
@@ -125,6 +126,11 @@ impl MeasureError {
     /// An error of the system with this file.
     pub(crate) fn file(path: &Path, source: io::Error) -> Self {
         Self::File { path: path.to_owned(), source }
+    }
+
+    /// Whether no other case can be measured either.
+    pub(crate) fn is_of_run(&self) -> bool {
+        matches!(self, Self::Cancelled | Self::DataDir(_))
     }
 
     /// Whether the file system doesn't support direct I/O. Other cases can still be measured.

@@ -30,15 +30,18 @@ impl Latency {
     }
 }
 
-/// Percentiles of times, in microseconds.
+/// Percentiles of times, in microseconds. Of fewer than 100 times, the 99th percentile would be the
+/// largest one, so there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
+    /// Number of times.
+    pub count: u64,
     /// The median.
     pub p50: f64,
-    /// The 99th percentile.
-    pub p99: f64,
-    /// The 99.9th percentile.
-    pub p999: f64,
+    /// The 99th percentile, of at least 100 times.
+    pub p99: Option<f64>,
+    /// The 99.9th percentile, of at least 1000 times.
+    pub p999: Option<f64>,
 }
 
 /// Device and wait times of I/Os.
@@ -59,6 +62,11 @@ impl IoTimes {
             add(&mut times.wait, difference(wait));
         }
         times
+    }
+
+    /// Of a session that executes each I/O itself: it waits for as long as the device takes.
+    pub(crate) fn executed_by_sessions(self) -> Self {
+        Self { wait: self.device.clone(), device: self.device }
     }
 
     /// Adds the times of another repetition.
@@ -101,7 +109,13 @@ fn add(sum: &mut Option<Histogram<u32>>, part: Option<Histogram<u32>>) {
 
 fn percentiles(histogram: &Histogram<u32>) -> Option<Percentiles> {
     let at = |quantile| rounded(histogram.value_at_quantile(quantile) as f64 / 1e3, 1);
-    (!histogram.is_empty()).then(|| Percentiles { p50: at(0.5), p99: at(0.99), p999: at(0.999) })
+    let count = histogram.len();
+    (count > 0).then(|| Percentiles {
+        count,
+        p50: at(0.5),
+        p99: (count >= 100).then(|| at(0.99)),
+        p999: (count >= 1000).then(|| at(0.999)),
+    })
 }
 
 #[cfg(test)]
@@ -132,12 +146,18 @@ mod tests {
         after.add(histogram(later)).expect("equal bounds");
         let found = difference((Some(&before), Some(&after))).expect("recorded");
         assert_eq!(found.len(), 1111);
-        let Percentiles { p50, p99, p999 } = percentiles(&found).expect("not empty");
+        let Percentiles { count, p50, p99, p999 } = percentiles(&found).expect("not empty");
+        assert_eq!(count, 1111);
+        let [p99, p999] = [p99, p999].map(|time| time.expect("enough"));
         // Two significant digits are recorded.
         for (found, expected) in [(p50, 100.0), (p99, 100.0), (p999, 1_000_000.0)] {
             assert!((found / expected - 1.0).abs() < 0.01, "{found}, expected {expected}");
         }
         let nothing = difference((Some(&after), Some(&after))).expect("a histogram");
         assert_eq!(percentiles(&nothing), None);
+        for (count, expected) in [(99, [false; 2]), (100, [true, false]), (1000, [true; 2])] {
+            let some = percentiles(&histogram(std::iter::repeat_n(1000, count))).expect("some");
+            assert_eq!([some.p99.is_some(), some.p999.is_some()], expected, "{count}");
+        }
     }
 }

@@ -36,7 +36,7 @@ pub struct Machine {
     pub scheduler: String,
 }
 
-/// Shown for what can't be found out.
+/// Placeholder for unknown values.
 const UNKNOWN: &str = "unknown";
 
 impl Machine {
@@ -66,14 +66,29 @@ impl Machine {
         }
     }
 
-    /// One line.
-    pub fn summary(&self) -> String {
-        let Self { cpu, cpus, kernel, file_system, device, scheduler, .. } = self;
+    /// What a page lists: each fact with its name.
+    pub fn facts(&self) -> [(&'static str, String); 4] {
+        let disk = match self.rotational {
+            Some(true) => ", rotating",
+            Some(false) => ", not rotating",
+            None => "",
+        };
+        let (device, model, scheduler) = (&self.device, &self.device_model, &self.scheduler);
         let gigabytes = self.memory_bytes as f64 / f64::from(1 << 30);
-        format!(
-            "{cpus} CPUs ({cpu}), {gigabytes:.1} GiB of memory, Linux {kernel}, {file_system} on \
-             {device} (scheduler {scheduler})"
-        )
+        [
+            ("Device", format!("{device} ({model}{disk}), scheduler {scheduler}")),
+            ("File system", format!("{}, {}", self.file_system, self.mount_options)),
+            ("Kernel", format!("Linux {}", self.kernel)),
+            (
+                "Processor and memory",
+                format!("{} CPUs, {}, {gigabytes:.1} GiB", self.cpus, self.cpu),
+            ),
+        ]
+    }
+
+    /// One line with all facts.
+    pub fn summary(&self) -> String {
+        self.facts().map(|(_, text)| text).join("; ")
     }
 }
 

@@ -6,11 +6,14 @@
 
 use std::fmt::Write;
 
+use trunkline_format::BLOCK_SIZE;
+
 use crate::columns::COLUMNS;
 use crate::error::MeasureError;
 use crate::plot::{COLOURS, Plot};
 use crate::plots::plots;
 use crate::report::Report;
+use crate::workload::Cache;
 
 /// The page's own style sheet.
 const STYLE: &str = "\
@@ -58,17 +61,11 @@ pub fn to_html(report: &Report) -> Result<String, MeasureError> {
 
 /// What the numbers belong to.
 fn facts(report: &Report, page: &mut String) {
-    let machine = &report.machine;
     let percent = report.rule.spread_max * 100.0;
     let unsteady = report.measurements.iter().filter(|case| !case.steady).count();
     let table = &report.table;
-    let size = u64::from(table.blocks) * 8192 / 1_000_000;
-    let disk = match machine.rotational {
-        Some(true) => ", rotating",
-        Some(false) => ", not rotating",
-        None => "",
-    };
-    let facts = [
+    let size = u64::from(table.blocks) * BLOCK_SIZE as u64 / 1_000_000;
+    let mut facts = vec![
         ("Command", report.command_line.clone()),
         ("Program", report.program.clone()),
         ("Started", started(report.started)),
@@ -81,42 +78,35 @@ fn facts(report: &Report, page: &mut String) {
         ),
         ("Shared buffers", format!("{} blocks", report.shared_buffers)),
         (
-            "Device",
-            format!(
-                "{} ({}{disk}), scheduler {}",
-                machine.device, machine.device_model, machine.scheduler
-            ),
-        ),
-        ("File system", format!("{}, {}", machine.file_system, machine.mount_options)),
-        ("Kernel", format!("Linux {}", machine.kernel)),
-        (
-            "Processor and memory",
-            format!(
-                "{} CPUs, {}, {:.1} GiB",
-                machine.cpus,
-                machine.cpu,
-                machine.memory_bytes as f64 / f64::from(1 << 30)
-            ),
-        ),
-        ("Page cache", cache_state(report)),
-        (
-            "Statistics",
-            format!(
-                "seconds are the median of the repetitions with its 95 % confidence interval from \
-                 order statistics (Le Boudec 2010, theorem 2.1); a case is steady if that is no \
-                 wider than {percent} % of the median. Not steady: {unsteady} of {} cases.",
-                report.measurements.len()
-            ),
+            "Worker threads",
+            format!("{} to {} for io_method worker", report.io_min_workers, report.io_max_workers),
         ),
     ];
+    facts.extend(report.machine.facts());
+    facts.push(("Page cache", cache_state(report)));
+    facts.push((
+        "Statistics",
+        format!(
+            "seconds are the median of the repetitions with its 95 % confidence interval from \
+             order statistics (Le Boudec 2010, theorem 2.1), if there are enough repetitions for one; \
+             a case is steady if that is no wider than {percent} % of the median. Not steady: \
+             {unsteady} of {} cases.",
+            report.measurements.len()
+        ),
+    ));
+    if let Some(against) = &report.against {
+        let mut text = format!("{}, started {}", against.path, started(against.started));
+        against.doubts.iter().for_each(|doubt| text += &format!("; {doubt}"));
+        facts.push(("Compared with", text));
+    }
     *page += "<dl>\n";
     for (name, text) in facts {
         let _ = writeln!(page, "<dt>{name}</dt><dd>{}</dd>", escape(&text));
     }
     *page += "</dl>\n";
     if !report.complete {
-        *page += "<p><strong>The measurement was interrupted; some cases are missing or have fewer \
-                  repetitions.</strong></p>\n";
+        *page += "<p><strong>The measurement was interrupted, or a case has failed: some cases are \
+                  missing or have fewer repetitions.</strong></p>\n";
     }
 }
 
@@ -128,16 +118,19 @@ fn started(seconds: i64) -> String {
 
 /// How cold the cold cases were, and how warm the cached ones.
 fn cache_state(report: &Report) -> String {
-    let of = |name: &str| {
-        let cases = report.measurements.iter().filter(|case| case.key.cache_name() == name);
-        cases.filter_map(|case| case.cached_percent).reduce(f64::max)
+    let of = |cache: Cache| {
+        let cases = report.measurements.iter().filter(|case| case.key.cache == Some(cache));
+        let percent = cases.filter_map(|case| case.cached_percent);
+        percent.reduce(|percent, other| cache.worse(percent, other))
     };
-    let parts = [
-        of("cold")
-            .map(|most| format!("cold cases began with at most {most} % of the table cached")),
-        of("cached").map(|most| format!("cached cases with up to {most} %")),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let mut parts: Vec<String> = [
+        of(Cache::Cold).map(|most| format!("cold cases began with at most {most} % of the table")),
+        of(Cache::Cached).map(|least| format!("cached cases with at least {least} %")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    parts.extend(report.cache_warnings());
     if parts.is_empty() { "not used".to_owned() } else { parts.join("; ") }
 }
 
@@ -174,16 +167,7 @@ fn skipped(report: &Report, page: &mut String) {
         return;
     }
     *page += "<h2>Not measured</h2>\n<ul>\n";
-    let mut shown: Vec<(String, u64)> = Vec::new();
-    for case in &report.skipped {
-        let (method, mode) = (&case.key.io_method, case.key.mode());
-        let text = format!("{}, {method}, {mode}: {}", case.key.workload, case.reason);
-        match shown.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, count)) => *count += 1,
-            None => shown.push((text, 1)),
-        }
-    }
-    for (text, count) in shown {
+    for (text, count) in report.skipped_groups() {
         let _ = writeln!(page, "<li>{} (cases: {count})</li>", escape(&text));
     }
     *page += "</ul>\n";
@@ -205,15 +189,13 @@ fn escape(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::estimate::Estimate;
     use crate::latency::Percentiles;
     use crate::machine::Machine;
-    use crate::repetition::RepetitionRule;
-    use crate::report::{Key, MeasuredTable, Measurement};
+    use crate::repetition::{Ended, RepetitionRule};
+    use crate::report::{Key, MeasuredTable, Measurement, Times};
     use crate::rounding::rounded;
-    use crate::workload::Cache;
 
     fn case(method: &str, concurrency: u32, selectivity: f64) -> Measurement {
         let seconds = rounded(selectivity / f64::from(concurrency) + 0.123_457, 6);
@@ -231,10 +213,11 @@ mod tests {
             },
             repetitions: 7,
             steady: selectivity < 1.0,
-            seconds: Estimate {
+            ended: if selectivity < 1.0 { Ended::Steady } else { Ended::Time },
+            seconds: Times {
                 median: seconds,
-                low: rounded(0.9 * seconds, 6),
-                high: rounded(1.1 * seconds, 6),
+                low: Some(rounded(0.9 * seconds, 6)),
+                high: Some(rounded(1.1 * seconds, 6)),
             },
             cpu_seconds: 0.5,
             blocks: 100,
@@ -245,15 +228,21 @@ mod tests {
             in_flight: 3.25,
             device_seconds: 0.7,
             wait_seconds: 0.1,
-            device_micros: Some(Percentiles { p50: 80.1, p99: 200.5, p999: 999.9 }),
+            device_micros: Some(Percentiles {
+                count: 5000,
+                p50: 80.1,
+                p99: Some(200.5),
+                p999: Some(999.9),
+            }),
             wait_micros: None,
             cached_percent: Some(0.3),
+            cache_held: Some(true),
             samples: vec![seconds; 7],
             against: None,
         }
     }
 
-    fn report() -> Report {
+    pub(crate) fn report() -> Report {
         let each =
             |method| [1, 4, 16].map(|depth| [0.1, 10.0].map(|part| case(method, depth, part)));
         Report {
@@ -265,9 +254,12 @@ mod tests {
             machine: Machine::describe(std::path::Path::new("/proc")),
             table: MeasuredTable { name: "a<b>&\"c".into(), blocks: 1000, rows_per_page: 61 },
             shared_buffers: 100,
+            io_min_workers: 3,
+            io_max_workers: 8,
             seed: 1,
             rule: RepetitionRule::default(),
             complete: true,
+            against: None,
             measurements: ["worker", "io_uring"].map(each).concat().concat(),
             skipped: Vec::new(),
         }
@@ -325,7 +317,16 @@ mod tests {
         // against depth for each of two selectivities: 4. Latency against load for each of two
         // methods and selectivities: 4. Repetitions: the first group and three that aren't steady.
         assert_eq!(page.matches("<figure>").count(), 6 + 4 + 4 + 4);
-        assert_eq!(page.matches("knee: concurrency 16").count(), 4);
+        // The throughput grows with the depth and the latency doesn't, so there is no knee.
+        assert_eq!(page.matches("no knee up to concurrency 16").count(), 4);
+        assert!(!page.contains("knee: "));
+        let mut report = report();
+        for case in report.measurements.iter_mut().filter(|case| case.key.concurrency == 16) {
+            case.device_micros.as_mut().expect("times").p50 = 800.0;
+        }
+        let page = to_html(&report).expect("a page");
+        assert_eq!(page.matches("knee: concurrency 4").count(), 4);
+        assert!(!page.contains("no knee"));
     }
 
     #[test]
@@ -337,7 +338,8 @@ mod tests {
         }
         faster.measurements[0].samples.truncate(6);
         faster.measurements[1].key.concurrency = 99;
-        let doubts = faster.compare(&stored);
+        let path = std::path::Path::new("run.json");
+        let doubts = faster.compare(&stored, path);
         assert!(
             doubts.len() == 1 && doubts[0].starts_with("2 cases can't be compared"),
             "{doubts:?}"
@@ -348,14 +350,21 @@ mod tests {
             assert_eq!((change.ratio.median, change.verdict()), (0.5, "faster"));
         }
         let mut same = report();
-        assert_eq!(same.compare(&stored), [""; 0]);
+        assert_eq!(same.compare(&stored, path), [""; 0]);
         assert!(
             same.measurements
                 .iter()
                 .all(|case| { case.against.expect("compared").verdict() == "no difference" })
         );
         same.table.blocks = 7;
-        assert!(same.compare(&stored)[0].contains("(7 blocks)"));
+        same.machine.kernel = "9.9".into();
+        same.io_max_workers = 32;
+        let doubts = same.compare(&stored, path);
+        assert!(doubts[0].contains("(7 blocks, ") && doubts.len() == 3, "{doubts:?}");
+        assert_eq!(doubts[1], "io_max_workers differs: 32; in the stored run: 8");
+        assert!(doubts[2].starts_with("kernel differs: Linux 9.9; "), "{doubts:?}");
+        let page = to_html(&same).expect("a page");
+        assert!(page.contains("run.json, started 1970-01-01T00:00:00Z; table differs"), "{page}");
     }
 
     #[test]

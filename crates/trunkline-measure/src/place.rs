@@ -4,6 +4,7 @@
 //! cluster's own disk, because that is the disk to measure, and the nearest one is the cluster
 //! itself. So we look at each directory above the place, after following symbolic links.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,23 +24,6 @@ pub fn refuse_cluster(path: &Path) -> Result<(), MeasureError> {
     }
 }
 
-/// Writes a report, which replaces an older one only when it is complete.
-///
-/// # Errors
-/// [`MeasureError::InsideCluster`] or [`MeasureError::File`].
-pub fn write_report(path: &Path, text: &str) -> Result<(), MeasureError> {
-    refuse_cluster(path)?;
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, path));
-    written.map_err(|error| {
-        // The partial file is ours, or could not be created.
-        let _ = fs::remove_file(&partial);
-        MeasureError::file(path, error)
-    })
-}
-
 /// The path without symbolic links, as far as it exists.
 fn real_path(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -52,15 +36,34 @@ fn real_path(path: &Path) -> PathBuf {
     absolute
 }
 
-/// Whether this directory is a data directory, or the directory of one version in a tablespace,
-/// such as `PG_18_202506291`.
+/// Whether files in this directory may belong to a cluster. This is so for:
+///
+/// - a data directory, or the directory of a database;
+/// - a tablespace, or the directory of one version in it, such as `PG_18_202506291`;
+/// - a directory with write-ahead log, which `pg_wal` may link to.
 fn is_of_cluster(directory: &Path) -> bool {
-    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    if directory.file_name().is_some_and(is_version_directory)
+        || directory.join("PG_VERSION").exists()
+        || directory.join("archive_status").is_dir()
+    {
+        return true;
+    }
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name()).any(|name| is_version_directory(&name) || is_wal(&name))
+}
+
+/// Names such as `PG_18_202506291`.
+fn is_version_directory(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
     let version = name.strip_prefix("PG_").and_then(|rest| rest.split_once('_'));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let in_tablespace =
-        version.is_some_and(|(major, catalog)| is_number(major) && is_number(catalog));
-    in_tablespace || directory.join("PG_VERSION").exists()
+    version.is_some_and(|(major, catalog)| is_number(major) && is_number(catalog))
+}
+
+/// Names of WAL segments: a timeline and a position, 24 hexadecimal digits in upper case.
+fn is_wal(name: &OsStr) -> bool {
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'A'..=b'F');
+    name.len() == 24 && name.as_encoded_bytes().iter().all(is_digit)
 }
 
 #[cfg(test)]
@@ -71,23 +74,44 @@ mod tests {
     fn nothing_is_written_into_a_cluster_or_a_tablespace() {
         let home = tempfile::tempdir().expect("a directory");
         let at = |name: &str| home.path().join(name);
-        for name in ["data/base/5", "space/PG_18_202506291/5", "free/PG_x_1"] {
+        let made = [
+            "data/base/5",
+            "space/PG_18_202506291/5",
+            "free/PG_x_1",
+            "wal/archive_status",
+            "archive",
+            "numbers",
+        ];
+        for name in made {
             fs::create_dir_all(at(name)).expect("made");
         }
-        fs::write(at("data/PG_VERSION"), "18\n").expect("written");
+        for (name, text) in [
+            ("data/PG_VERSION", "18\n"),
+            ("archive/0000000100000000000000A7", ""),
+            ("numbers/00000001000000000000000x", ""),
+            ("numbers/0000000100000000", ""),
+        ] {
+            fs::write(at(name), text).expect("written");
+        }
         std::os::unix::fs::symlink(at("data/base"), at("link")).expect("linked");
-        let refused = ["data", "data/base/5", "data/new/file", "link/x", "space/PG_18_202506291/y"];
+        let refused = [
+            "data",
+            "data/base/5",
+            "data/new/file",
+            "link/x",
+            "space",
+            "space/other",
+            "space/PG_18_202506291/y",
+            "wal/x",
+            "archive",
+            "archive/x",
+        ];
         for name in refused {
             let error = refuse_cluster(&at(name)).expect_err(name);
             assert!(matches!(error, MeasureError::InsideCluster { .. }), "{error}");
-            let error = write_report(&at(name), "x").expect_err(name);
-            assert!(matches!(error, MeasureError::InsideCluster { .. }), "{error}");
         }
-        for name in ["", "free", "free/PG_x_1", "space/other", "database"] {
+        for name in ["", "free", "free/PG_x_1", "numbers/x", "database"] {
             refuse_cluster(&at(name)).expect(name);
         }
-        write_report(&at("report"), "x").expect("written");
-        assert_eq!(fs::read(at("report")).expect("read"), b"x");
-        assert!(!at("report.partial").exists());
     }
 }

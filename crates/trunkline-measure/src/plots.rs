@@ -137,10 +137,10 @@ fn against_selectivity(group: &[&Measurement], all: &[Measurement]) -> Vec<Plot>
 fn against_concurrency(group: &[&Measurement]) -> Vec<Plot> {
     let plot = |y_label: &str, y: fn(&Measurement) -> f64| Plot {
         title: title(&group[0].key, &["io_method", "concurrency"]),
-        x_label: "I/Os in flight, effective_io_concurrency".to_owned(),
+        x_label: "I/Os in flight, mean at submission".to_owned(),
         y_label: y_label.to_owned(),
         log_x: true,
-        lines: by_method(group, |case| Some((f64::from(case.key.concurrency.max(1)), y(case)))),
+        lines: by_method(group, |case| Some((case.in_flight.max(1.0), y(case)))),
         ..Plot::default()
     };
     let plots = [
@@ -165,27 +165,37 @@ fn against_load(group: &[&Measurement]) -> Option<Plot> {
         let point = |case: &&&Measurement| Some((case.ios_per_second, of(case)?));
         Line { name: name.to_owned(), points: cases.iter().filter_map(point).collect() }
     };
-    let lines = vec![
+    let mut lines = vec![
         line("p50", |case| Some(case.device_micros?.p50)),
-        line("p99", |case| Some(case.device_micros?.p99)),
-        line("p99.9", |case| Some(case.device_micros?.p999)),
+        line("p99", |case| case.device_micros?.p99),
+        line("p99.9", |case| case.device_micros?.p999),
     ];
     let power = |case: &Measurement| {
         case.device_micros.map_or(0.0, |times| case.ios_per_second / times.p50.max(1e-3))
     };
-    let knee = cases.iter().max_by(|a, b| power(a).total_cmp(&power(b)))?;
-    let at = knee.device_micros?;
+    lines.retain(|line| !line.points.is_empty());
+    // At an end of the range, the largest power may be beyond it.
+    let powers: Vec<f64> = cases.iter().map(|case| power(case)).collect();
+    let knee = (1..powers.len() - 1)
+        .filter(|&at| powers.iter().enumerate().all(|(other, &it)| other == at || it < powers[at]))
+        .map(|at| cases[at])
+        .next();
+    let mark = knee.and_then(|knee| {
+        let text = format!("knee: concurrency {}", knee.key.concurrency);
+        Some((knee.ios_per_second, knee.device_micros?.p50, text))
+    });
+    let title = title(&group[0].key, &["concurrency"]);
+    let last = cases.last().map_or(0, |case| case.key.concurrency);
     Some(Plot {
-        title: title(&group[0].key, &["concurrency"]),
+        title: match mark {
+            Some(_) => title,
+            None => format!("{title}; no knee up to concurrency {last}"),
+        },
         x_label: "I/Os per second".to_owned(),
         y_label: "device time, µs, logarithmic".to_owned(),
         log_y: true,
         lines,
-        marks: vec![(
-            knee.ios_per_second,
-            at.p50,
-            format!("knee: concurrency {}", knee.key.concurrency),
-        )],
+        marks: mark.into_iter().collect(),
         ..Plot::default()
     })
 }

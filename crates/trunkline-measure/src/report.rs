@@ -10,13 +10,10 @@ use crate::error::MeasureError;
 use crate::estimate::Estimate;
 use crate::latency::{IoTimes, Percentiles};
 use crate::machine::Machine;
-use crate::repetition::RepetitionRule;
+use crate::repetition::{Ended, RepetitionRule};
 use crate::rounding::rounded;
 use crate::sample::Sample;
 use crate::workload::{Cache, Case};
-
-/// Version of the JSON format.
-const SCHEMA: u32 = 1;
 
 /// A finished measurement, or the part of it that was done before it was interrupted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -37,16 +34,33 @@ pub struct Report {
     pub table: MeasuredTable,
     /// Buffers of the pool.
     pub shared_buffers: u32,
+    /// Smallest number of worker threads.
+    pub io_min_workers: u32,
+    /// Largest number of worker threads.
+    pub io_max_workers: u32,
     /// Seed of the block lists.
     pub seed: u64,
     /// When a case was repeated often enough.
     pub rule: RepetitionRule,
-    /// Whether all cases were measured or skipped for a reason.
+    /// Whether all cases were measured, or are not available on this machine.
     pub complete: bool,
+    /// The stored run that this one is compared with.
+    pub against: Option<Against>,
     /// The results.
     pub measurements: Vec<Measurement>,
     /// Cases without a result.
     pub skipped: Vec<Skipped>,
+}
+
+/// A stored run that a report is compared with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Against {
+    /// Its file.
+    pub path: String,
+    /// When it began, in seconds since 1970.
+    pub started: i64,
+    /// What differs between the runs apart from the cases, and what can't be compared.
+    pub doubts: Vec<String>,
 }
 
 /// The table that was read.
@@ -94,8 +108,10 @@ pub struct Measurement {
     pub repetitions: usize,
     /// Whether the interval is narrow enough.
     pub steady: bool,
+    /// Why it was not repeated any more.
+    pub ended: Ended,
     /// Elapsed time: median and 95 % interval.
-    pub seconds: Estimate,
+    pub seconds: Times,
     /// CPU time of all threads.
     pub cpu_seconds: f64,
     /// Blocks requested or written.
@@ -112,19 +128,49 @@ pub struct Measurement {
     pub in_flight: f64,
     /// Time in the device, summed over I/Os, which overlap.
     pub device_seconds: f64,
-    /// Time that sessions slept for I/O.
+    /// Time that sessions waited for I/O, or executed it themselves, summed over sessions.
     pub wait_seconds: f64,
     /// Device time of single I/Os in microseconds.
     pub device_micros: Option<Percentiles>,
     /// Time that sessions slept for single I/Os, in microseconds. I/Os that were complete before
-    /// the session needed them are not included.
+    /// the session needed them are not included. With `sync`, sessions execute each I/O themselves,
+    /// so this is the device time.
     pub wait_micros: Option<Percentiles>,
-    /// Largest part of the table that was in the page cache when a repetition began, in percent.
+    /// Part of the table that was in the page cache when a repetition began, in percent: the largest
+    /// one of cold cases, and the smallest one of cached cases. None if it is unknown.
     pub cached_percent: Option<f64>,
+    /// Whether the page cache was as cold or as warm as it should be. None if that is unknown, or if
+    /// nothing is read from files.
+    pub cache_held: Option<bool>,
     /// Seconds of each repetition, in order.
     pub samples: Vec<f64>,
     /// Comparison with a stored run.
     pub against: Option<Change>,
+}
+
+/// A median of times in seconds, with its 95 % confidence interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// The median.
+    pub median: f64,
+    /// The lower end of the interval. None if there are too few repetitions for one.
+    pub low: Option<f64>,
+    /// The upper end of the interval.
+    pub high: Option<f64>,
+}
+
+/// Decimal places of times in seconds: nanoseconds.
+const PLACES: i32 = 9;
+
+impl Times {
+    fn of(seconds: &[f64], rule: &RepetitionRule) -> Self {
+        let interval = rule.interval(seconds);
+        Self {
+            median: rounded(Estimate::of(seconds.to_vec()).median, PLACES),
+            low: interval.map(|interval| rounded(interval.low, PLACES)),
+            high: interval.map(|interval| rounded(interval.high, PLACES)),
+        }
+    }
 }
 
 /// The time of a case relative to its time in a stored run.
@@ -181,25 +227,54 @@ impl Key {
     }
 }
 
+/// What a case has yielded so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Repetitions {
+    /// One for each repetition, without its histograms.
+    samples: Vec<Sample>,
+    /// The time of each in seconds, as it is stored.
+    pub(crate) seconds: Vec<f64>,
+    /// The histograms of all repetitions.
+    times: IoTimes,
+    /// The part of the table in the page cache that was farthest from the wanted state.
+    cached: Option<f64>,
+}
+
+impl Repetitions {
+    /// Adds a repetition. `cached` is unknown for all of them or for none.
+    pub(crate) fn add(&mut self, mut sample: Sample, cache: Option<Cache>, cached: Option<f64>) {
+        // The histograms are large. A case may have a thousand repetitions.
+        self.times.add(std::mem::take(&mut sample.times));
+        self.seconds.push(rounded(sample.seconds, PLACES));
+        self.samples.push(sample);
+        self.cached = match (cache, cached, self.cached) {
+            (Some(cache), Some(new), Some(old)) => Some(cache.worse(new, old)),
+            (_, new, _) => new,
+        };
+    }
+}
+
 impl Measurement {
-    /// Summarizes the repetitions of a case.
-    pub(crate) fn of(case: &Case, samples: &[Sample], cached: Option<f64>, steady: bool) -> Self {
+    /// Summarizes the repetitions of a case. Returns `None` if there are none.
+    pub(crate) fn of(
+        case: &Case,
+        repetitions: &Repetitions,
+        rule: &RepetitionRule,
+        ended: Ended,
+    ) -> Option<Self> {
+        let Repetitions { samples, seconds, times, cached } = repetitions;
+        if samples.is_empty() {
+            return None;
+        }
         let median = |value: &dyn Fn(&Sample) -> f64, places| {
             rounded(Estimate::of(samples.iter().map(value).collect()).median, places)
         };
-        let seconds: Vec<f64> = samples.iter().map(|sample| rounded(sample.seconds, 6)).collect();
-        let Estimate { median: middle, low, high } = Estimate::of(seconds.clone());
-        let mut times = IoTimes::default();
-        samples.iter().for_each(|sample| times.add(sample.times.clone()));
-        Self {
+        Some(Self {
             key: Key::of(case),
             repetitions: samples.len(),
-            steady,
-            seconds: Estimate {
-                median: rounded(middle, 6),
-                low: rounded(low, 6),
-                high: rounded(high, 6),
-            },
+            steady: ended == Ended::Steady,
+            ended,
+            seconds: Times::of(seconds, rule),
             cpu_seconds: median(&|sample| sample.cpu_seconds, 6),
             blocks: median(&|sample| sample.blocks as f64, 0) as u64,
             hits: median(&|sample| sample.hits as f64, 0) as u64,
@@ -215,15 +290,16 @@ impl Measurement {
             device_micros: times.device(),
             wait_micros: times.wait(),
             cached_percent: cached.map(|part| rounded(part * 100.0, 1)),
-            samples: seconds,
+            cache_held: case.cache.zip(*cached).map(|(cache, part)| cache.is_held(part)),
+            samples: seconds.clone(),
             against: None,
-        }
+        })
     }
 }
 
 impl Report {
     /// The version of new reports.
-    pub(crate) const SCHEMA: u32 = SCHEMA;
+    pub(crate) const SCHEMA: u32 = 1;
 
     /// Reads a stored report.
     ///
@@ -240,8 +316,9 @@ impl Report {
         }
         let version: Version = serde_json::from_str(&text)
             .map_err(|error| stored(format!("is not a report of trunkline bench: {error}")))?;
-        if version.schema != SCHEMA {
-            return Err(stored(format!("has schema {}, expected {SCHEMA}", version.schema)));
+        if version.schema != Self::SCHEMA {
+            let text = format!("has schema {}, expected {}", version.schema, Self::SCHEMA);
+            return Err(stored(text));
         }
         serde_json::from_str(&text).map_err(|error| stored(error.to_string()))
     }
@@ -254,28 +331,16 @@ impl Report {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// Compares each case with the same case of a stored run. Returns what makes the comparison
-    /// doubtful, in words.
-    pub fn compare(&mut self, stored: &Report) -> Vec<String> {
-        let mut doubts = Vec::new();
-        if self.table != stored.table {
-            let size = |table: &MeasuredTable| format!("{} ({} blocks)", table.name, table.blocks);
-            let (now, then) = (size(&self.table), size(&stored.table));
-            doubts.push(format!("the stored run measured {then}, this one {now}"));
-        }
-        if self.machine != stored.machine {
-            doubts.push(format!(
-                "the stored run is of another machine: {}",
-                stored.machine.summary()
-            ));
-        }
-        if (self.shared_buffers, self.seed) != (stored.shared_buffers, stored.seed) {
-            doubts.push("the stored run has other shared_buffers or another seed".to_owned());
-        }
+    /// Compares each case with the same case of a stored run, which was read from `path`. Returns
+    /// warnings, which the report keeps.
+    pub fn compare(&mut self, stored: &Report, path: &Path) -> Vec<String> {
+        let mut doubts = self.differences(stored);
         let mut unmatched = 0;
         for measurement in &mut self.measurements {
             let then = stored.measurements.iter().find(|then| then.key == measurement.key);
-            let ratio = then.and_then(|then| Estimate::ratio(&measurement.samples, &then.samples));
+            let ratio = then.and_then(|then| {
+                self.rule.ratio(&measurement.samples, &stored.rule, &then.samples)
+            });
             measurement.against = ratio.map(|Estimate { median, low, high }| Change {
                 ratio: Estimate {
                     median: rounded(median, 4),
@@ -292,6 +357,77 @@ impl Report {
                 RepetitionRule::REPETITIONS_MIN
             ));
         }
+        self.against = Some(Against {
+            path: path.display().to_string(),
+            started: stored.started,
+            doubts: doubts.clone(),
+        });
         doubts
+    }
+
+    /// What differs between two runs apart from their cases.
+    fn differences(&self, stored: &Report) -> Vec<String> {
+        let size = |table: &MeasuredTable| {
+            format!(
+                "{} ({} blocks, {} rows per page)",
+                table.name, table.blocks, table.rows_per_page
+            )
+        };
+        let pairs = |report: &Report| {
+            let mut pairs = vec![
+                ("table".to_owned(), size(&report.table)),
+                ("shared_buffers".to_owned(), report.shared_buffers.to_string()),
+                ("seed".to_owned(), report.seed.to_string()),
+                ("io_min_workers".to_owned(), report.io_min_workers.to_string()),
+                ("io_max_workers".to_owned(), report.io_max_workers.to_string()),
+                ("program".to_owned(), report.program.clone()),
+            ];
+            pairs.extend(report.machine.facts().map(|(name, text)| (name.to_lowercase(), text)));
+            pairs
+        };
+        let both = pairs(self).into_iter().zip(pairs(stored));
+        both.filter(|(new, old)| new.1 != old.1)
+            .map(|((name, new), (_, old))| {
+                format!("{name} differs: {new}; in the stored run: {old}")
+            })
+            .collect()
+    }
+
+    /// Why cases have no result: each reason with the workload, the method and mode, and the number
+    /// of cases.
+    pub fn skipped_groups(&self) -> Vec<(String, usize)> {
+        let mut groups: Vec<(String, usize)> = Vec::new();
+        for Skipped { key, reason } in &self.skipped {
+            let (method, mode) = (&key.io_method, key.mode());
+            let text = format!("{}, {method}, {mode}: {reason}", key.workload);
+            match groups.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, count)) => *count += 1,
+                None => groups.push((text, 1)),
+            }
+        }
+        groups
+    }
+
+    /// Warnings about cases whose page cache was not as cold or as warm as it should be.
+    pub fn cache_warnings(&self) -> Vec<String> {
+        let count = |held: Option<bool>| {
+            let reads = |case: &&Measurement| case.key.cache.is_some() && case.cache_held == held;
+            self.measurements.iter().filter(reads).count()
+        };
+        let mut warnings = Vec::new();
+        let (broken, unknown) = (count(Some(false)), count(None));
+        if broken > 0 {
+            warnings.push(format!(
+                "{broken} cases did not begin with the page cache as cold or cached as asked for: \
+                 the file system may keep everything, or the table may be larger than memory"
+            ));
+        }
+        if unknown > 0 {
+            warnings.push(format!(
+                "the page cache of {unknown} cases is unknown: the kernel shows it only if you own the \
+                 table's files or may write them"
+            ));
+        }
+        warnings
     }
 }

@@ -1,13 +1,14 @@
 //! **Runner**: prepares and times one repetition of one case.
 //!
-//! Each repetition starts from the same state: an empty pool, and a page cache that has nothing or
-//! all of the table. The work must have asked for exactly the planned blocks, or its time is
-//! discarded with an error.
+//! Each repetition starts with an empty pool, and with a page cache that has nothing or all of the
+//! table; how much it really has is measured and reported. Two things are carried over to the next
+//! repetition: the worker threads, and the page cache of the files that are written. The work must
+//! have asked for exactly the planned blocks, or its time is discarded with an error.
 
 use std::path::PathBuf;
 
 use trunkline_aio::facade::Arc;
-use trunkline_aio::{Canceller, Class, Operation};
+use trunkline_aio::{Canceller, Class};
 use trunkline_engine::Engine;
 use trunkline_engine::file_scan::ReadOptions;
 use trunkline_engine::job::End;
@@ -21,7 +22,7 @@ use trunkline_sample::accounts::Accounts;
 use crate::checkpoint_copy::CheckpointCopy;
 use crate::durable_file::{DurableFile, WRITES};
 use crate::error::{MeasureError, expect_count};
-use crate::sample::{Sample, Stopwatch};
+use crate::sample::{Sample, Stopwatch, Work};
 use crate::sessions::{concurrently, read_blocks, split};
 use crate::table::Table;
 use crate::watcher::{JobWatcher, Watcher};
@@ -32,13 +33,13 @@ const REREAD_WINDOWS: BlockNo = 10_001;
 /// Blocks of a window.
 const REREAD_WIDTH: BlockNo = 4;
 /// If less of the table is in the page cache, it is read again before a cached repetition.
-const CACHED_MIN: f64 = 0.999;
+const WARM_MIN: f64 = 0.999;
 
 /// What is written to.
 #[derive(Debug)]
 pub struct ScratchTable {
-    /// The generated table.
-    pub accounts: Accounts,
+    /// The generated table, which checkpoints copy.
+    pub accounts: Option<Accounts>,
     /// Where to create the file of durable writes.
     pub durable: PathBuf,
 }
@@ -115,7 +116,7 @@ impl Runner {
         expect_count("pool", "buffers still in use", left.into(), 0)?;
         let cached = match case.cache {
             None => None,
-            Some(cache) => Some(self.prepare_cache(cache)?),
+            Some(cache) => self.prepare_cache(cache)?,
         };
         let sample = match case.task {
             Task::Whole | Task::Range { .. } | Task::Reread => self.read(case)?,
@@ -127,12 +128,14 @@ impl Runner {
         Ok((sample, cached))
     }
 
-    fn prepare_cache(&self, cache: Cache) -> Result<f64, MeasureError> {
+    /// Returns how much of the table is in the page cache afterwards, if that can be found out.
+    fn prepare_cache(&self, cache: Cache) -> Result<Option<f64>, MeasureError> {
         match cache {
-            Cache::Cold => self.table.evict()?,
+            Cache::Cold => self.table.evict(&*self.watcher)?,
             Cache::Cached => {
-                if self.table.cached(&self.engine)? < CACHED_MIN {
-                    self.table.warm()?;
+                let cached = self.table.cached(&self.engine)?;
+                if cached.is_none_or(|part| part < WARM_MIN) {
+                    self.table.warm(&*self.watcher)?;
                 }
             }
         }
@@ -183,7 +186,7 @@ impl Runner {
         let sessions = self.take_sessions(case.sessions)?;
         let (relation, watcher) =
             (self.table.relation(case.direct).clone(), Arc::clone(&self.watcher));
-        let stopwatch = Stopwatch::start(&self.engine, Operation::Readv);
+        let stopwatch = Stopwatch::start(&self.engine, Work::PoolReads);
         let (sessions, pages) = concurrently(sessions, parts, move |backend, part| {
             read_blocks(backend, &relation, part, options, &*watcher)
         });
@@ -216,7 +219,7 @@ impl Runner {
         let options = BufferOptions { stream, policy: Policy::of(self.engine.settings()) };
         let storage = self.table.relation(case.direct).storage().clone();
         let (targets, observer) = (vec![self.table.target()], self.job_watcher());
-        let stopwatch = Stopwatch::start(&self.engine, Operation::Readv);
+        let stopwatch = Stopwatch::start(&self.engine, Work::PoolReads);
         let report = into_pool(self.engine.pool(), &storage, None, targets, options, observer)?;
         let sample = stopwatch.stop(&self.engine, report.blocks, Some(report.elapsed));
         ended(report.end)?;
@@ -234,7 +237,7 @@ impl Runner {
         let options = Options { read, findings_listed: 1 };
         let (files, checksums) = (self.table.files().to_vec(), self.table.checksums());
         let observer = self.job_watcher();
-        let stopwatch = Stopwatch::start(&self.engine, Operation::Readv);
+        let stopwatch = Stopwatch::start(&self.engine, Work::FileReads);
         let report = verify_files(self.engine.aio(), files, checksums, options, observer)?;
         let blocks = report.bytes() / BLOCK_SIZE as u64;
         let sample = stopwatch.stop(&self.engine, blocks, None);
@@ -246,9 +249,10 @@ impl Runner {
 
     fn checkpoint(&mut self, case: &Case, scattered: bool) -> Result<Sample, MeasureError> {
         if self.copy.is_none()
-            && let Some(scratch) = &self.scratch
+            && let Some(accounts) =
+                self.scratch.as_ref().and_then(|scratch| scratch.accounts.as_ref())
         {
-            let copy = CheckpointCopy::make(&self.engine, &scratch.accounts, &*self.watcher)?;
+            let copy = CheckpointCopy::make(&self.engine, accounts, &*self.watcher)?;
             self.copy = Some(copy);
         }
         let (Some(copy), Some(backend)) = (&self.copy, self.backends.first_mut()) else {
@@ -273,7 +277,7 @@ impl Runner {
         let sessions = self.take_sessions(case.sessions)?;
         let Some(file) = &self.durable else { return Err(MeasureError::NoScratch) };
         let expected = WRITES * case.sessions as u64;
-        let stopwatch = Stopwatch::start(&self.engine, Operation::Writev);
+        let stopwatch = Stopwatch::start(&self.engine, Work::DurableWrites);
         let (sessions, written) = file.run(&aio, sessions, case.direct, &self.watcher);
         let sample = stopwatch.stop(&self.engine, expected, None);
         self.backends.splice(..0, sessions);
@@ -320,7 +324,7 @@ mod tests {
         let engine = Engine::builder(&settings).io(&aio).buffers(BUFFERS).open().expect("opened");
         let accounts = accounts::create(&aio, &home.join("table"), 1, &mut |_| true).expect("made");
         let table = Table::of_scratch(&engine, &accounts);
-        let scratch = ScratchTable { accounts, durable: home.join("durable") };
+        let scratch = ScratchTable { accounts: Some(accounts), durable: home.join("durable") };
         let watcher = Arc::new(Unwatched);
         Runner::new(&engine, table, Some(scratch), (sessions, 1), watcher).expect("a runner")
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use trunkline_aio::clock::{self, Time};
-use trunkline_aio::{Counters, Latencies, Operation};
+use trunkline_aio::{Counters, Latencies, MethodKind, Operation};
 use trunkline_engine::Engine;
 use trunkline_engine::pool::Tally;
 
@@ -29,9 +29,46 @@ pub(crate) struct Sample {
     pub(crate) times: IoTimes,
 }
 
+/// What a repetition does, which decides whose I/Os and waits are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Reads into the pool.
+    PoolReads,
+    /// Reads of files outside the pool.
+    FileReads,
+    /// Durable writes.
+    DurableWrites,
+    /// A checkpoint.
+    Checkpoint,
+}
+
+impl Work {
+    /// The operation whose I/Os are counted.
+    fn counted(self) -> Operation {
+        match self {
+            Work::PoolReads | Work::FileReads => Operation::Readv,
+            Work::DurableWrites | Work::Checkpoint => Operation::Writev,
+        }
+    }
+
+    /// The operations whose device time is summed. A checkpoint also waits for its fsyncs.
+    fn timed(self) -> &'static [Operation] {
+        match self {
+            Work::PoolReads | Work::FileReads => &[Operation::Readv],
+            Work::DurableWrites => &[Operation::Writev],
+            Work::Checkpoint => &[
+                Operation::Writev,
+                Operation::BeginWriteback,
+                Operation::Fsync,
+                Operation::Fdatasync,
+            ],
+        }
+    }
+}
+
 /// A running repetition: the clocks and counters at its start.
 pub(crate) struct Stopwatch {
-    operation: Operation,
+    work: Work,
     counters: Counters,
     latencies: Latencies,
     tally: Tally,
@@ -40,10 +77,10 @@ pub(crate) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Starts. `operation` is the one whose I/Os are counted.
-    pub(crate) fn start(engine: &Engine, operation: Operation) -> Self {
+    /// Starts.
+    pub(crate) fn start(engine: &Engine, work: Work) -> Self {
         Self {
-            operation,
+            work,
             counters: engine.aio().counters(),
             latencies: engine.aio().latencies(),
             tally: engine.pool().total(),
@@ -58,20 +95,37 @@ impl Stopwatch {
         let elapsed = clock::now().since(self.started);
         let cpu = cpu_time().saturating_sub(self.cpu);
         let (old, new) = (&self.counters, engine.aio().counters());
-        let (before, after) = (old.operation(self.operation), new.operation(self.operation));
+        let operation = self.work.counted();
+        let (before, after) = (old.operation(operation), new.operation(operation));
         let samples = (new.in_flight_samples - old.in_flight_samples).max(1) as f64;
         let seconds = |new: Duration, old: Duration| new.saturating_sub(old).as_secs_f64();
+        let device = |&operation: &Operation| {
+            seconds(new.operation(operation).device_time, old.operation(operation).device_time)
+        };
+        let device_seconds = self.work.timed().iter().map(device).sum();
+        let slept = seconds(new.wait_time, old.wait_time);
+        let pool = engine.pool().total().since(&self.tally);
+        let times = IoTimes::between(&self.latencies, &engine.aio().latencies(), operation);
+        // The instance counts only sleeps. With `sync`, sessions execute all I/O themselves, and other
+        // methods leave some reads to them. The pool adds these reads to its waits; outside the pool,
+        // we know only that under `sync` each I/O is one.
+        let is_sync = engine.aio().method_status().used == MethodKind::Sync;
+        let wait_seconds = match (self.work, is_sync) {
+            (Work::PoolReads, _) => pool.wait_time().as_secs_f64(),
+            (_, true) => slept + device_seconds,
+            (_, false) => slept,
+        };
         Sample {
             seconds: took.unwrap_or(elapsed).as_secs_f64(),
             cpu_seconds: cpu.as_secs_f64(),
             blocks,
-            hits: engine.pool().total().since(&self.tally).hits,
+            hits: pool.hits,
             ios: after.count - before.count,
             io_bytes: after.bytes - before.bytes,
             in_flight: (new.in_flight_sum - old.in_flight_sum) as f64 / samples,
-            device_seconds: seconds(after.device_time, before.device_time),
-            wait_seconds: seconds(new.wait_time, old.wait_time),
-            times: IoTimes::between(&self.latencies, &engine.aio().latencies(), self.operation),
+            device_seconds,
+            wait_seconds,
+            times: if is_sync { times.executed_by_sessions() } else { times },
         }
     }
 }

@@ -10,7 +10,7 @@
 //! kills it, so the next start knows that what it finds is abandoned, and removes it.
 //!
 //! We remove everything in the directory, so we must be sure that it is ours. It must belong to our
-//! user, and nobody else may be able to write to it: in `/tmp`, another user could prepare a directory
+//! user, and no other user may be able to write to it: in `/tmp`, another user could prepare a directory
 //! whose entries are links. The marker is opened without following a link, and its text is compared.
 //! A directory with other contents and without our marker is refused.
 
@@ -102,7 +102,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Fails unless the directory is our user's, and nobody else can write to it.
+/// Fails unless the directory is our user's, and no other user can write to it.
 fn check_owner(found: &fs::Metadata) -> Result<(), String> {
     let (user, owner) = (rustix::process::geteuid().as_raw(), found.uid());
     if owner != user {
@@ -114,7 +114,7 @@ fn check_owner(found: &fs::Metadata) -> Result<(), String> {
     }
 }
 
-/// A locked directory whose contents may be someone else's.
+/// A locked directory whose contents may belong to another program.
 struct NotYetOurs<'d> {
     path: &'d Path,
     directory: &'d File,

@@ -5,10 +5,11 @@
 //! page that one of them has read is not found by the other.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use rustix::fs::Advice;
+use rustix::fs::{Access, Advice, AtFlags, CWD, accessat};
 use trunkline_aio::{OpenOptions, Residency, residency};
 use trunkline_engine::Engine;
 use trunkline_engine::datadir::{DataDir, FileEntry};
@@ -19,6 +20,7 @@ use trunkline_format::{BlockNo, Fork};
 use trunkline_sample::accounts::Accounts;
 
 use crate::error::MeasureError;
+use crate::watcher::{Watcher, proceed};
 
 /// The relation of the scratch copy that checkpoints write.
 pub(crate) const COPY: u32 = Accounts::RELATION + 1;
@@ -68,7 +70,7 @@ impl Table {
         }
     }
 
-    /// What reports call it.
+    /// Display name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -112,11 +114,12 @@ impl Table {
         self.dir.as_ref().map_or(Ok(()), |dir| Ok(dir.recheck()?))
     }
 
-    /// Drops the files from the page cache. The kernel treats this as advice; see
-    /// [`Table::cached`]. Nothing is written: dirty pages, which a stopped cluster doesn't have,
-    /// would stay.
-    pub(crate) fn evict(&self) -> Result<(), MeasureError> {
+    /// Drops the files from the page cache. The kernel treats this as advice, which tmpfs ignores;
+    /// see [`Table::cached`]. We change nothing in the files. If a page is still dirty, which is
+    /// possible shortly after a server has stopped, the kernel begins to write it back and keeps it.
+    pub(crate) fn evict(&self, watcher: &dyn Watcher) -> Result<(), MeasureError> {
         for file in &self.files {
+            proceed(watcher)?;
             let fail = |error| MeasureError::file(&file.path, error);
             let open = File::open(&file.path).map_err(fail)?;
             rustix::fs::fadvise(&open, 0, None, Advice::DontNeed)
@@ -126,7 +129,7 @@ impl Table {
     }
 
     /// Reads the files into the page cache.
-    pub(crate) fn warm(&self) -> Result<(), MeasureError> {
+    pub(crate) fn warm(&self, watcher: &dyn Watcher) -> Result<(), MeasureError> {
         let mut buffer = vec![0; 1 << 20];
         for file in &self.files {
             let fail = |error| MeasureError::file(&file.path, error);
@@ -134,25 +137,38 @@ impl Table {
             let mut at = 0;
             while let count @ 1.. = open.read_at(&mut buffer, at).map_err(fail)? {
                 at += count as u64;
+                proceed(watcher)?;
             }
         }
         Ok(())
     }
 
-    /// The part of the table that is in the page cache.
-    pub(crate) fn cached(&self, engine: &Engine) -> Result<f64, MeasureError> {
+    /// The part of the table that is in the page cache. It is unknown if a file is neither ours nor
+    /// writable for us, because mincore(2) then reports all of it as cached.
+    pub(crate) fn cached(&self, engine: &Engine) -> Result<Option<f64>, MeasureError> {
         let mut sum = Residency::default();
         for file in &self.files {
             let fail = |error| MeasureError::file(&file.path, error);
+            if !shows_residency(&file.path).map_err(fail)? {
+                return Ok(None);
+            }
             let open = engine.aio().open(&file.path, OpenOptions::default()).map_err(fail)?;
             sum.add(residency(&open).map_err(fail)?);
         }
-        Ok(sum.fraction())
+        Ok(Some(sum.fraction()))
     }
 
     pub(crate) fn checksums(&self) -> bool {
         self.buffered.storage().checksums()
     }
+}
+
+/// Whether the kernel shows us which pages of a file are cached.
+fn shows_residency(path: &Path) -> io::Result<bool> {
+    let owner = std::fs::metadata(path)?.uid();
+    // The effective user, whose rights count for mincore(2) as well.
+    let is_writable = || accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
+    Ok(owner == rustix::process::geteuid().as_raw() || is_writable())
 }
 
 /// How our own tables are laid out.

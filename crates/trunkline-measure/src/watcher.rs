@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use trunkline_engine::job::Observer;
 
@@ -12,6 +13,12 @@ use crate::error::MeasureError;
 pub trait Watcher: Send + Sync {
     /// Called after each repetition. `total` decreases when a case is steady early.
     fn progressed(&self, _done: u64, _total: u64, _case: &dyn fmt::Display) {}
+
+    /// Called before a repetition and its preparation, which may take long.
+    fn begins(&self, _case: &dyn fmt::Display) {}
+
+    /// Called after each repetition with an estimate of the time left.
+    fn estimated(&self, _remaining: Duration) {}
 
     /// Whether to stop.
     fn cancelled(&self) -> bool {

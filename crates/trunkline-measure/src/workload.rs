@@ -108,6 +108,23 @@ impl Cache {
     /// Both states.
     pub const ALL: [Cache; 2] = [Cache::Cold, Cache::Cached];
 
+    /// Whether a repetition that begins with this part of the table in the page cache was in this
+    /// state. Some file systems, such as tmpfs, keep everything, and a table may be larger than memory.
+    pub(crate) fn is_held(self, part: f64) -> bool {
+        match self {
+            Cache::Cold => part <= 0.05,
+            Cache::Cached => part >= 0.99,
+        }
+    }
+
+    /// The part that is farther from this state.
+    pub(crate) fn worse(self, part: f64, other: f64) -> f64 {
+        match self {
+            Cache::Cold => part.max(other),
+            Cache::Cached => part.min(other),
+        }
+    }
+
     /// Its name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {

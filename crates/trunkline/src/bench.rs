@@ -9,12 +9,13 @@
 //! starts the engine with room for the largest case. `demo` is the command for a first look; `bench`
 //! takes minutes, because it repeats each case until its interval is narrow.
 //!
-//! Nothing is written into a data directory. The scratch directory is removed at the end, after
+//! Nothing is written into a cluster. The scratch directory is removed at the end, after
 //! Ctrl-C too, and the next run removes one that a killed run has left.
 
 mod arguments;
 mod monitor;
 mod output;
+mod report_files;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -28,8 +29,8 @@ use trunkline_engine::prewarm::{Choice, select};
 use trunkline_engine::settings::Settings;
 use trunkline_format::{BLOCK_SIZE, Fork};
 use trunkline_measure::{
-    Bench, MeasureError, Origin, Plan, Report, Scratch, ScratchTable, Table, refuse_cluster,
-    to_csv, to_html, write_report,
+    Bench, MeasureError, Origin, Plan, Report, Scratch, ScratchTable, Table, Workload,
+    refuse_cluster,
 };
 use trunkline_sample::accounts::{self, Accounts};
 use trunkline_sample::room;
@@ -37,6 +38,8 @@ use trunkline_sample::room;
 pub(crate) use self::arguments::BenchArgs;
 use self::arguments::no_table;
 use self::monitor::BenchMonitor;
+use self::report_files::ReportFiles;
+use crate::copy::outputs::is_inside_cluster;
 use crate::data_dir;
 use crate::exit::{Exit, Failure, message};
 use crate::help_text;
@@ -47,8 +50,13 @@ use crate::named_files::FileSelection;
 use crate::options::{Context, Global};
 use crate::output::{human_bytes, print, print_json};
 
-/// Sessions beside the measuring ones: workers of `verify` and `prewarm`, and the look at a page.
+/// Sessions beside the measuring ones: workers of `verify` and `prewarm`, and one session to
+/// read a sample page.
 const SESSIONS_BESIDE: usize = 64;
+/// Handles of an I/O instance, at least.
+const HANDLES_MIN: u32 = 1024;
+/// Largest value of `io_max_concurrency`.
+const QUOTA_MAX: u32 = 1024;
 /// A table's device counts once for the windows of `verify`, with one to spare.
 const MOUNTS: usize = 2;
 
@@ -56,15 +64,22 @@ const MOUNTS: usize = 2;
 pub(crate) fn run(context: &Context<'_>, args: &BenchArgs) -> Result<Exit, Failure> {
     let Context { global, settings, buffers, .. } = context;
     let plan = args.plan(context)?;
-    // Find out now what would make the measured minutes useless at the end.
-    for path in args.reports() {
-        refuse_cluster(path)?;
-    }
     let stored = args.against.as_deref().map(Report::load).transpose()?;
     let settings = with_room(settings, &plan)?;
     let buffers = buffers.unwrap_or_else(|| settings.shared_buffers());
     let dir = args.table.as_ref().map(|_| data_dir::open(global)).transpose()?;
+    for path in args.reports().chain(args.scratch.as_deref()) {
+        refuse_cluster(path)?;
+        if dir.as_ref().is_some_and(|dir| is_inside_cluster(path, dir)) {
+            let text =
+                format!("\"{}\" is inside the data directory or a tablespace", path.display());
+            return Err(Failure::usage(text).with_hint("choose a place outside the cluster"));
+        }
+    }
+    limits(&settings, &plan, buffers).iter().for_each(|text| message("note", text));
     let interrupt = Interrupt::install()?;
+    // Find out now what would make the measured minutes useless at the end.
+    let files = ReportFiles::create(args)?;
     let scratch = args.scratch.as_deref().map(Scratch::open).transpose()?;
     let windows = ReadOptions {
         direct: false,
@@ -77,12 +92,19 @@ pub(crate) fn run(context: &Context<'_>, args: &BenchArgs) -> Result<Exit, Failu
     let io = IoInstance::for_pool(&settings, buffers.saturating_add(beside), 0)?;
     let engine = io.engine(&settings, buffers)?;
     let scratch_table = match &scratch {
-        Some(scratch) => Some(create(io.aio(), scratch, args.scale, global, &interrupt)?),
+        Some(scratch) => {
+            // Durable writes have a file of their own.
+            let is_read = args.table.is_none() || plan.workloads.contains(&Workload::Checkpoint);
+            let create = || create(io.aio(), scratch, args.scale, global, &interrupt);
+            let accounts = is_read.then(create).transpose()?;
+            Some(ScratchTable { accounts, durable: scratch.join("durable") })
+        }
         None => None,
     };
-    let table = match (&dir, &scratch_table) {
+    let accounts = scratch_table.as_ref().and_then(|scratch| scratch.accounts.as_ref());
+    let table = match (&dir, accounts) {
         (Some(dir), _) => table_of_cluster(&engine, dir, context, args)?,
-        (None, Some(scratch)) => Table::of_scratch(&engine, &scratch.accounts),
+        (None, Some(accounts)) => Table::of_scratch(&engine, accounts),
         (None, None) => return Err(no_table()),
     };
     let monitor = Arc::new(BenchMonitor::new(interrupt.clone(), global));
@@ -96,46 +118,45 @@ pub(crate) fn run(context: &Context<'_>, args: &BenchArgs) -> Result<Exit, Failu
         program: help_text::VERSION.to_owned(),
     };
     // In a thread of its own, because a system call on a file system that hangs can't be cancelled.
-    let measured = interrupt.wait_for("bench", move || bench.run(origin));
+    // The results are shared, so we have them even if we must give up the thread.
+    let results = bench.results(origin);
+    let shared = results.clone();
+    let measured = interrupt.wait_for("bench", move || bench.run(&shared));
     monitor.clear();
     // Removes the scratch directory.
     drop(scratch);
-    let mut report = measured??;
-    let doubts = stored.as_ref().map(|stored| report.compare(stored)).unwrap_or_default();
-    finish(global, args, &report, &doubts)?;
+    let mut report = results.report();
+    let stored = stored.as_ref().zip(args.against.as_deref());
+    let doubts = stored.map(|(stored, path)| report.compare(stored, path)).unwrap_or_default();
+    finish(global, files, &report, &doubts)?;
     if interrupt.requested() {
         message("warning", "interrupted; only some cases were measured");
         return Ok(interrupt.exit());
     }
+    measured??;
     if report.measurements.is_empty() {
         return Err(Failure::cannot_run("nothing could be measured"));
     }
     Ok(Exit::Good)
 }
 
-/// Prints the report and writes its files.
+/// Writes the report's files and prints it. The files come first, because printing fails if the
+/// reader of our output has ended.
 fn finish(
     global: &Global,
-    args: &BenchArgs,
+    files: ReportFiles,
     report: &Report,
     doubts: &[String],
 ) -> Result<(), Failure> {
+    let written = files.write(report);
     output::report_skipped(report);
-    doubts.iter().for_each(|text| message("warning", text));
+    let warnings = report.cache_warnings();
+    warnings.iter().chain(doubts).for_each(|text| message("warning", text));
     match global.json {
         true => print_json(report)?,
         false => print(&output::text(report))?,
     }
-    if let Some(path) = &args.save {
-        write_report(path, &report.to_json().map_err(Failure::cannot_run)?)?;
-    }
-    if let Some(path) = &args.csv {
-        write_report(path, &to_csv(report)?)?;
-    }
-    if let Some(path) = &args.html {
-        write_report(path, &to_html(report)?)?;
-    }
-    Ok(())
+    written
 }
 
 /// Settings of an engine in which every case of the plan is possible.
@@ -148,7 +169,47 @@ fn with_room(settings: &Settings, plan: &Plan) -> Result<Settings, Failure> {
     if (settings.max_sessions() as usize) < sessions {
         settings.set("max_sessions", &sessions.to_string())?;
     }
+    // An instance has at least 1024 handles, and twice as many as a session may use.
+    let needed = handles_needed(plan);
+    if settings.io_max_concurrency().is_none() && needed > HANDLES_MIN {
+        let quota = needed.div_ceil(2).min(QUOTA_MAX);
+        settings.set("io_max_concurrency", &quota.to_string())?;
+    }
     Ok(settings)
+}
+
+/// Handles that all sessions need to reach the largest concurrency: a read stream has one in eight
+/// more than it has reads at the storage, and one for a page that is needed immediately.
+fn handles_needed(plan: &Plan) -> u32 {
+    let depth = plan.concurrencies.iter().copied().max().unwrap_or(1);
+    let sessions = plan.sessions.iter().copied().max().unwrap_or(1);
+    (depth + depth / 8 + 1).saturating_mul(u32::try_from(sessions).unwrap_or(u32::MAX))
+}
+
+/// What keeps the engine from having as many I/Os in flight as the plan asks for.
+fn limits(settings: &Settings, plan: &Plan, buffers: u32) -> Vec<String> {
+    let mut limits = Vec::new();
+    let needed = handles_needed(plan);
+    let handles =
+        settings.io_max_concurrency().unwrap_or_default().saturating_mul(2).max(HANDLES_MIN);
+    if needed > handles {
+        limits.push(format!(
+            "the largest concurrency of all sessions needs {needed} I/O handles, and there are \
+             {handles}; the column \"in flight\" shows how many I/Os there really were"
+        ));
+    }
+    let largest = |values: &[u32]| values.iter().copied().max().unwrap_or(1);
+    let blocks = largest(&plan.concurrencies).saturating_mul(largest(&plan.combines));
+    // The ring buffer of a sequential scan is at most this part of the pool.
+    let ring = buffers / 8;
+    let scans = [Workload::Sequential, Workload::Uniform, Workload::Linear10];
+    if blocks > ring && scans.iter().any(|workload| plan.workloads.contains(workload)) {
+        limits.push(format!(
+            "sequential scans use at most an eighth of shared_buffers, {ring} blocks; the largest \
+             concurrency needs {blocks}"
+        ));
+    }
+    limits
 }
 
 /// The table that `--table` names.
@@ -184,7 +245,7 @@ fn create(
     scale: u32,
     global: &Global,
     interrupt: &Interrupt,
-) -> Result<ScratchTable, Failure> {
+) -> Result<Accounts, Failure> {
     let place = scratch.join("table");
     let (needed, free) = (accounts::bytes(scale), room(&place).unwrap_or(u64::MAX));
     if free < needed {
@@ -207,11 +268,10 @@ fn create(
         accounts::create(&aio, &path, scale, &mut progress)
     });
     monitor.clear();
-    let accounts: Accounts = created?.map_err(|error| match interrupt.requested() {
+    created?.map_err(|error| match interrupt.requested() {
         true => interrupt.failure(),
         false => Failure::cannot_run(format_args!("\"{}\": {error}", place.display())),
-    })?;
-    Ok(ScratchTable { accounts, durable: scratch.join("durable") })
+    })
 }
 
 /// The command line as a shell would take it.

@@ -4,7 +4,12 @@
 //! up in redirected output. It's hidden if the user gives `--no-progress` or `--json`. Callers
 //! don't have to check any of these conditions.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::time::Duration;
+
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// How often the spinner of a long repetition moves.
+const TICK: Duration = Duration::from_millis(250);
 
 /// The bar of one job. Dropping it removes it from the terminal.
 #[derive(Debug)]
@@ -21,9 +26,15 @@ impl Progress {
         Progress::with_template(template, bytes, shown)
     }
 
-    /// Creates a bar for at most `total` repetitions of several cases.
-    pub(crate) fn of_repetitions(total: u64, shown: bool) -> Progress {
-        Progress::with_template("{msg}  {wide_bar} {percent:>3}%  {eta} left", total, shown)
+    /// Creates a bar for repetitions of several cases. A repetition may take minutes, so a spinner
+    /// shows that the command isn't stuck.
+    pub(crate) fn of_repetitions(shown: bool) -> Progress {
+        let template = "{spinner} {msg}  {wide_bar} {percent:>3}%  {prefix}";
+        let progress = Progress::with_template(template, 1, shown);
+        if shown {
+            progress.bar.enable_steady_tick(TICK);
+        }
+        progress
     }
 
     fn with_template(template: &str, total: u64, shown: bool) -> Progress {
@@ -36,11 +47,20 @@ impl Progress {
         Progress { bar }
     }
 
-    /// Shows the case whose repetition is done. `total` may have changed.
-    pub(crate) fn set_repetitions(&self, done: u64, total: u64, case: String) {
-        self.bar.set_length(total);
+    /// Shows the case whose repetition begins.
+    pub(crate) fn set_case(&self, case: String) {
         self.bar.set_message(case);
+    }
+
+    /// Shows how many repetitions are done. `total` may have changed.
+    pub(crate) fn set_repetitions(&self, done: u64, total: u64) {
+        self.bar.set_length(total);
         self.bar.set_position(done);
+    }
+
+    /// Shows how long the remaining repetitions may take.
+    pub(crate) fn set_remaining(&self, remaining: Duration) {
+        self.bar.set_prefix(format!("at most {} left", HumanDuration(remaining)));
     }
 
     /// Shows that `bytes` bytes are done in total.

@@ -72,7 +72,8 @@ pub(crate) struct BenchArgs {
     sessions: Vec<u32>,
 
     /// Largest number of repetitions of a case. At least 7 are needed for a case to be steady and
-    /// to be compared with another run.
+    /// to be compared with another run. Whether it is steady is decided after 7, 12 and 20, then 34,
+    /// 57 and so on, and after the last one.
     #[arg(long, value_name = "N", default_value = "20", value_parser = number(1..=1000_u32))]
     repetitions: u32,
 

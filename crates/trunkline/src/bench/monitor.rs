@@ -1,6 +1,8 @@
-//! Progress of `bench`: repetitions done, the case, and the time left.
+//! Progress of `bench`: repetitions done, the case that is prepared or measured, and an estimate of
+//! the time left.
 
 use std::fmt;
+use std::time::Duration;
 
 use trunkline_aio::facade::Mutex;
 use trunkline_measure::Watcher;
@@ -29,10 +31,22 @@ impl BenchMonitor {
 }
 
 impl Watcher for BenchMonitor {
-    fn progressed(&self, done: u64, total: u64, case: &dyn fmt::Display) {
+    fn begins(&self, case: &dyn fmt::Display) {
         let mut bar = self.bar.lock();
-        let bar = bar.get_or_insert_with(|| Progress::of_repetitions(total, self.shows_progress));
-        bar.set_repetitions(done, total, case.to_string());
+        let bar = bar.get_or_insert_with(|| Progress::of_repetitions(self.shows_progress));
+        bar.set_case(case.to_string());
+    }
+
+    fn progressed(&self, done: u64, total: u64, _case: &dyn fmt::Display) {
+        if let Some(bar) = &*self.bar.lock() {
+            bar.set_repetitions(done, total);
+        }
+    }
+
+    fn estimated(&self, remaining: Duration) {
+        if let Some(bar) = &*self.bar.lock() {
+            bar.set_remaining(remaining);
+        }
     }
 
     fn cancelled(&self) -> bool {

@@ -2,23 +2,15 @@
 
 use std::fmt::Write as _;
 
-use trunkline_measure::{Measurement, Percentiles, Report};
+use trunkline_format::BLOCK_SIZE;
+use trunkline_measure::{Ended, Measurement, Percentiles, Report};
 
 use crate::exit::message;
 use crate::output::{Table, human_bytes, rate};
 
 /// Prints why cases have no result, once for each reason.
 pub(super) fn report_skipped(report: &Report) {
-    let mut shown: Vec<(String, usize)> = Vec::new();
-    for case in &report.skipped {
-        let (method, mode) = (&case.key.io_method, case.key.mode());
-        let text = format!("{method} {mode}: {}", case.reason);
-        match shown.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, count)) => *count += 1,
-            None => shown.push((text, 1)),
-        }
-    }
-    for (text, count) in shown {
+    for (text, count) in report.skipped_groups() {
         message("note", format_args!("{count} cases not measured: {text}"));
     }
 }
@@ -30,7 +22,7 @@ pub(super) fn text(report: &Report) -> String {
         "Table: {}, {} blocks ({}), {} rows per page\nMachine: {}\n\n",
         table.name,
         table.blocks,
-        human_bytes(u64::from(table.blocks) * 8192),
+        human_bytes(u64::from(table.blocks) * BLOCK_SIZE as u64),
         table.rows_per_page,
         report.machine.summary(),
     );
@@ -39,10 +31,32 @@ pub(super) fn text(report: &Report) -> String {
     let _ = writeln!(
         text,
         "\ntime: median of n repetitions, with its 95 % confidence interval. device: time of single \
-         I/Os in the device,\nwait: time that a session slept for one; p50/p99/p99.9 in µs. Not \
-         steady (*): {unsteady} of {} cases.",
-        report.measurements.len()
+         I/Os in the device,\nwait: time that a session slept for one; p50/p99/p99.9 in µs, if there \
+         are enough I/Os. Not steady (*):\n{unsteady} of {} cases{}.",
+        report.measurements.len(),
+        endings(report)
     );
+    if report.measurements.iter().any(|case| case.cache_held == Some(false)) {
+        text += "cache!: the page cache was not in this state when a repetition began.\n";
+    }
+    text
+}
+
+/// Why the cases that aren't steady were not repeated any more.
+fn endings(report: &Report) -> String {
+    let mut text = String::new();
+    for (ended, why) in [
+        (Ended::Repetitions, "after --repetitions"),
+        (Ended::Time, "after --max-time"),
+        (Ended::Interrupted, "interrupted"),
+        (Ended::Failed, "failed"),
+    ] {
+        let count = report.measurements.iter().filter(|case| case.ended == ended).count();
+        if count > 0 {
+            let _ =
+                write!(text, "{}{count} ended {why}", if text.is_empty() { "; " } else { ", " });
+        }
+    }
     text
 }
 
@@ -90,12 +104,15 @@ fn cells(case: &Measurement) -> Vec<String> {
         percent.unwrap_or_default(),
         key.io_method.clone(),
         key.mode().to_owned(),
-        key.cache_name().to_owned(),
+        format!("{}{}", key.cache_name(), if case.cache_held == Some(false) { "!" } else { "" }),
         key.concurrency.to_string(),
         key.combine_blocks.to_string(),
         key.sessions.to_string(),
         format!("{:.2} ms", case.seconds.median * 1e3),
-        format!("{:.2}..{:.2}", case.seconds.low * 1e3, case.seconds.high * 1e3),
+        case.seconds
+            .low
+            .zip(case.seconds.high)
+            .map_or("–".to_owned(), |(low, high)| format!("{:.2}..{:.2}", low * 1e3, high * 1e3)),
         rate(case.bytes_per_second),
         format!("{:.0}", case.ios_per_second),
         format!("{:.1}", case.in_flight),
@@ -106,8 +123,9 @@ fn cells(case: &Measurement) -> Vec<String> {
 }
 
 fn times(times: Option<Percentiles>) -> String {
-    times.map_or("–".to_owned(), |Percentiles { p50, p99, p999 }| {
-        format!("{p50:.0}/{p99:.0}/{p999:.0}")
+    let micros = |time: Option<f64>| time.map_or("–".to_owned(), |micros| format!("{micros:.0}"));
+    times.map_or("–".to_owned(), |Percentiles { p50, p99, p999, .. }| {
+        format!("{p50:.0}/{}/{}", micros(p99), micros(p999))
     })
 }
 

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -125,9 +126,26 @@ fn check_blocks(cases: &[Value]) -> BTreeMap<String, u64> {
         assert_eq!(case["repetitions"], 1, "{case}");
         assert_eq!(case["steady"], false, "{case}");
         assert!(case["ios"].as_u64().is_some_and(|ios| ios > 0 && ios <= blocks), "{case}");
-        assert!(case["device_micros"]["p50"].as_f64() <= case["device_micros"]["p999"].as_f64());
+        check_times(case);
     }
     some
+}
+
+/// Checks the times of single I/Os. There are percentiles only of enough I/Os.
+fn check_times(case: &Value) {
+    let (times, ios) = (&case["device_micros"], case["ios"].as_u64().expect("a number"));
+    assert_eq!(times["count"].as_u64(), Some(ios), "{case}");
+    let [p50, p99, p999] = ["p50", "p99", "p999"].map(|part| times[part].as_f64());
+    assert!(p50.is_some_and(|p50| p99.is_none_or(|p99| p50 <= p99)), "{case}");
+    assert_eq!((p99.is_some(), p999.is_some()), (ios >= 100, ios >= 1000), "{case}");
+    let [device, wait] =
+        ["device_seconds", "wait_seconds"].map(|field| case[field].as_f64().expect("a number"));
+    assert!(device > 0.0, "{case}");
+    if case["io_method"] == "sync" {
+        // Sessions execute all I/O themselves.
+        assert!(wait > 0.99 * device, "{case}");
+        assert_eq!(&case["wait_micros"], times, "{case}");
+    }
 }
 
 /// Each line of the CSV file is a row of the page, with the numbers of the JSON report.
@@ -141,15 +159,23 @@ fn compare_reports(cases: &[Value], csv: &str, page: &str) {
         assert!(page.contains(&row), "{row}");
         for (name, value) in [
             ("seconds", &case["seconds"]["median"]),
-            ("seconds_high", &case["seconds"]["high"]),
             ("cpu_seconds", &case["cpu_seconds"]),
             ("ios_per_second", &case["ios_per_second"]),
             ("device_p99_micros", &case["device_micros"]["p99"]),
             ("wait_p999_micros", &case["wait_micros"]["p999"]),
+            ("seconds_high", &case["seconds"]["high"]),
         ] {
             let column = columns.iter().position(|known| *known == name).expect(name);
-            assert_eq!(line[column].parse::<f64>().ok(), value.as_f64(), "{name}: {case}");
+            match value {
+                Value::Null => assert_eq!(line[column], "", "{name}: {case}"),
+                value => {
+                    assert_eq!(line[column].parse::<f64>().ok(), value.as_f64(), "{name}: {case}");
+                    assert!(value.is_number(), "{name}: {case}");
+                }
+            }
         }
+        // One repetition has no interval.
+        assert!(case["seconds"]["median"].is_number() && case["seconds"]["high"].is_null());
     }
     assert!(page.contains("<svg viewBox=") && !page.contains("<script"));
 }
@@ -192,8 +218,10 @@ fn a_second_run_is_compared_with_the_first() {
     assert!(!out.contains("against"), "{out}");
     let (code, out, err) =
         bench(home.path(), &[&work[..], &["--against", &stored, "--json"]].concat());
-    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    // On a file system that keeps everything, such as tmpfs, there is a warning about the page cache.
+    assert!(code == 0 && err.lines().all(|line| line.contains("page cache")), "{err}{out}");
     let report = json(&out);
+    assert_eq!(report["against"]["path"], stored.as_str());
     for case in report["measurements"].as_array().expect("measurements") {
         let ratio = &case["against"]["ratio"];
         let [low, median, high] = ["low", "median", "high"].map(|end| ratio[end].as_f64());
@@ -216,7 +244,9 @@ fn a_second_run_is_compared_with_the_first() {
     other.insert(5, home.path().into());
     let (code, out, err) = run(other);
     assert_eq!(code, 0, "{out}{err}");
-    assert!(err.contains("warning: the stored run measured pgbench_accounts"), "{err}");
+    let expected =
+        "warning: table differs: pgbench_accounts, generated at scale 2 (3279 blocks, 61 rows";
+    assert!(err.contains(expected), "{err}");
     fs::write(&stored, "{}").expect("written");
     let (code, _, err) = bench(home.path(), &["verify", "--against", &stored]);
     assert!(code == 2 && err.contains("is not a report of trunkline bench"), "{code} {err}");
@@ -228,9 +258,11 @@ fn nothing_is_left_after_ctrl_c_or_after_the_run_that_follows_a_kill() {
     let scratch = home.path().join("trunkline-bench-scratch");
     let endless =
         ["verify", "--repetitions", "1000", "--spread", "0.0001", "--max-time", "86400", "--json"];
+    let save = home.path().join("run.json").to_string_lossy().into_owned();
     let start = || {
         let mut program = trunkline();
-        program.args(command(home.path(), &endless)).stdout(Stdio::piped()).stderr(Stdio::piped());
+        program.args(command(home.path(), &[&endless[..], &["--save", &save]].concat()));
+        program.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = program.spawn().expect("runs");
         // The table is complete, so the measurement has begun or is about to begin.
         let marker = scratch.join("table/trunkline-accounts");
@@ -241,8 +273,13 @@ fn nothing_is_left_after_ctrl_c_or_after_the_run_that_follows_a_kill() {
     signal(&child, "-INT");
     let output = child.wait_with_output().expect("ended");
     assert_eq!(output.status.code(), Some(130), "{output:?}");
-    assert_eq!(names(home.path()), [""; 0]);
+    // There is a report if something was measured before.
+    let report = json(&String::from_utf8_lossy(&output.stdout));
+    let is_measured = report["measurements"].as_array().is_some_and(|cases| !cases.is_empty());
+    let expected: &[&str] = if is_measured { &["run.json"] } else { &[] };
+    assert_eq!(names(home.path()), expected);
     let mut child = start();
+    assert!(names(home.path()).contains(&"run.json.partial".to_owned()));
     // While it runs, a second one is refused.
     let (code, _, err) = bench(home.path(), &["verify"]);
     assert!(code == 3 && err.contains("is in use by another trunkline bench"), "{code} {err}");
@@ -250,14 +287,81 @@ fn nothing_is_left_after_ctrl_c_or_after_the_run_that_follows_a_kill() {
     child.wait().expect("ended");
     assert!(scratch.join("table/base/5/16385").exists(), "SIGKILL leaves files");
     let quick = ["verify", "--io-method", "sync", "--io-direct=", "--repetitions", "1"];
-    let (code, out, err) = bench(home.path(), &quick);
+    let (code, out, err) = bench(home.path(), &[&quick[..], &["--save", &save]].concat());
     assert_eq!(code, 0, "{out}{err}");
-    assert_eq!(names(home.path()), [""; 0]);
+    assert_eq!(names(home.path()), ["run.json"]);
+}
+
+#[test]
+fn the_page_cache_is_as_asked_for_or_the_case_is_marked() {
+    // Not in /tmp, which may be a tmpfs.
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let work = ["sequential", "--cache", "cold,cached", "--io-method", "worker", "--io-direct="];
+    let csv = home.path().join("run.csv").to_string_lossy().into_owned();
+    let options = ["--repetitions", "2", "--csv", &csv, "--json"];
+    let (code, out, err) = bench(home.path(), &[&work[..], &options].concat());
+    assert_eq!(code, 0, "{out}{err}");
+    let report = json(&out);
+    let cases = report["measurements"].as_array().expect("measurements");
+    let of = |cache: &str| {
+        let case = cases.iter().find(|case| case["cache"] == cache).expect(cache);
+        (case["cached_percent"].as_f64().expect("known"), &case["cache_held"])
+    };
+    let (percent, held) = of("cached");
+    assert!(percent > 99.0 && *held == true, "{out}");
+    let (percent, held) = of("cold");
+    let file_system = report["machine"]["file_system"].as_str().expect("a name");
+    match file_system {
+        "ext4" | "xfs" | "btrfs" => assert!(percent < 5.0 && *held == true, "{out}"),
+        _ => assert_eq!(*held, percent <= 5.0, "{out}"),
+    }
+    assert_eq!(err.contains("did not begin with the page cache"), *held == false, "{err}");
+}
+
+#[test]
+fn report_files_are_created_early_and_nothing_else_is_replaced() {
+    let home = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| home.path().join(name).to_string_lossy().into_owned();
+    let quick = ["prewarm", "--io-method", "sync", "--io-direct=", "--repetitions", "1"];
+    let with =
+        |option: &str, path: &str| bench(home.path(), &[&quick[..], &[option, path]].concat());
+    // Noticed before the table is generated.
+    let (code, out, err) = with("--csv", &at("missing/run.csv"));
+    assert!(code == 3 && out.is_empty() && err.contains("missing/run.csv"), "{code} {out}{err}");
+    // A link of that name is neither followed nor removed.
+    fs::write(at("victim"), "precious").expect("written");
+    std::os::unix::fs::symlink(at("victim"), at("run.csv.partial")).expect("linked");
+    let (code, _, err) = with("--csv", &at("run.csv"));
+    assert!(code == 3 && err.contains("run.csv.partial\": not a regular file"), "{code} {err}");
+    assert_eq!(fs::read(at("victim")).expect("read"), b"precious");
+    assert_eq!(names(home.path()), ["run.csv.partial", "victim"]);
+    // A pipe is written to, and stays. Opened for both, so that neither end waits for the other.
+    let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().expect("runs");
+    assert!(made.success());
+    let mut reader = File::options().read(true).write(true).open(at("pipe")).expect("opened");
+    let (code, out, err) = with("--csv", &at("pipe"));
+    assert_eq!(code, 0, "{out}{err}");
+    let mut found = [0; 9];
+    reader.read_exact(&mut found).expect("read");
+    assert_eq!(&found, b"workload,");
+    assert_eq!(names(home.path()), ["pipe", "run.csv.partial", "victim"]);
+    // The files are written even if the output has no reader.
+    let mut program = trunkline();
+    program.args(command(home.path(), &[&quick[..], &["--csv", &at("other.csv")]].concat()));
+    let mut child = program.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("runs");
+    drop(child.stdout.take());
+    child.wait().expect("ended");
+    assert!(fs::read_to_string(at("other.csv")).expect("written").starts_with("workload,"));
 }
 
 #[test]
 fn a_cluster_is_read_and_never_written() {
     let cluster = cluster(100);
+    let outside = tempfile::tempdir().expect("a directory");
+    let tablespace = outside.path().join("space");
+    fs::create_dir_all(&tablespace).expect("made");
+    fs::create_dir_all(cluster.path.join("pg_tblspc")).expect("made");
+    std::os::unix::fs::symlink(&tablespace, cluster.path.join("pg_tblspc/16999")).expect("linked");
     let before = contents(&cluster.path);
     let table = |extra: &[&str]| {
         let mut command: Vec<OsString> =
@@ -284,9 +388,50 @@ fn a_cluster_is_read_and_never_written() {
         assert_eq!((code, out.as_str()), (2, ""), "{err}");
         assert!(err.contains("and nothing is written there"), "{err}");
     }
+    // Only the cluster knows that this is a tablespace: it is empty.
+    for option in ["--scratch", "--html"] {
+        let path = tablespace.join("x").to_string_lossy().into_owned();
+        let (code, out, err) = table(&[option, &path]);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        assert!(err.contains("is inside the data directory or a tablespace"), "{err}");
+    }
+    // Durable writes need no generated table, for which there would be no room.
+    let home = outside.path().to_string_lossy().into_owned();
+    let writes = ["durable", "--scale", "21474", "--scratch", &home, "--io-method", "sync"];
+    let (code, out, err) = table(&writes);
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(names(outside.path()), ["space"]);
     let (code, _, err) = table(&["durable"]);
     assert!(code == 2 && err.contains("durable writes, and there is no scratch"), "{code} {err}");
     assert!(contents(&cluster.path) == before, "the cluster has changed");
+}
+
+#[test]
+fn a_case_that_fails_is_reported_and_the_others_are_measured() {
+    let cluster = cluster(100);
+    let table = cluster.path.join("base/5/16384");
+    let mut bytes = fs::read(&table).expect("read");
+    // The header of one page.
+    bytes[7 * 8192..][..24].fill(0xFF);
+    fs::write(&table, bytes).expect("written");
+    let home = tempfile::tempdir().expect("a directory");
+    let mut command: Vec<OsString> = vec!["bench".into(), "verify".into(), "durable".into()];
+    command.extend(["-D".into(), cluster.path.clone().into(), "--scratch".into()]);
+    command.push(home.path().into());
+    let options = ["--table", "5/16384", "--io-method", "sync", "--io-direct=", "--json"];
+    command.extend(options.iter().chain(&["--repetitions", "1"]).map(Into::into));
+    let (code, out, err) = run(command);
+    assert!(code == 3 && err.contains("damaged pages, expected 0"), "{code} {err}");
+    let report = json(&out);
+    assert_eq!(report["complete"], false);
+    let of = |list: &str| {
+        let cases = report[list].as_array().expect("a list");
+        cases.iter().map(|case| case["workload"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (of("measurements"), of("skipped")),
+        (vec!["durable".into()], vec!["verify".into()])
+    );
 }
 
 #[test]

@@ -1,0 +1,126 @@
+//! The files that `bench` writes its report to.
+//!
+//! They are created before the measurement, as `NAME.partial`, so that a directory that is missing or
+//! read-only is noticed before hours are spent. They get their names when they are complete. An
+//! existing file is kept if there is nothing to replace it with, for example after an early Ctrl-C.
+
+use std::path::PathBuf;
+
+use trunkline_engine::copy::{Output, Outputs};
+use trunkline_measure::{Report, to_csv, to_html};
+
+use super::arguments::BenchArgs;
+use crate::copy::outputs::Files;
+use crate::data_dir::resolve_link;
+use crate::exit::Failure;
+
+/// Formats of a report.
+#[derive(Debug, Clone, Copy)]
+enum Format {
+    Json,
+    Csv,
+    Html,
+}
+
+/// The files of one run. Those that are dropped without [`ReportFiles::write`] are removed.
+pub(super) struct ReportFiles(Vec<(Format, Box<dyn Output>)>);
+
+impl ReportFiles {
+    /// Creates the files. Pipes and devices are opened.
+    pub(super) fn create(args: &BenchArgs) -> Result<ReportFiles, Failure> {
+        let files =
+            [(Format::Json, &args.save), (Format::Csv, &args.csv), (Format::Html, &args.html)];
+        let files = files.into_iter().filter_map(|(format, path)| Some((format, path.clone()?)));
+        Self::open(files.collect())
+    }
+
+    fn open(files: Vec<(Format, PathBuf)>) -> Result<ReportFiles, Failure> {
+        let files = files.into_iter().map(|(format, path)| (format, resolve_link(&path)));
+        let (formats, paths): (Vec<Format>, Vec<PathBuf>) = files.unzip();
+        let files = Files(paths);
+        let create = |(task, format)| Ok((format, files.open(task).map_err(Failure::cannot_run)?));
+        let outputs = formats.into_iter().enumerate().map(create);
+        Ok(ReportFiles(outputs.collect::<Result<_, Failure>>()?))
+    }
+
+    /// Writes the report to all files, and returns the first error. A report without measurements
+    /// doesn't replace anything.
+    pub(super) fn write(self, report: &Report) -> Result<(), Failure> {
+        if report.measurements.is_empty() {
+            return Ok(());
+        }
+        let mut result = Ok(());
+        for (format, output) in self.0 {
+            let written = write(format, output, report);
+            result = result.and(written);
+        }
+        result
+    }
+}
+
+fn write(format: Format, mut output: Box<dyn Output>, report: &Report) -> Result<(), Failure> {
+    let text = match format {
+        Format::Json => report.to_json().map_err(Failure::cannot_run)?,
+        Format::Csv => to_csv(report)?,
+        Format::Html => to_html(report)?,
+    };
+    let written = output.write(text.as_bytes()).and_then(|()| output.sync());
+    written.and_then(|()| output.finish(true)).map_err(Failure::cannot_run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use std::fs;
+
+    fn report(measurements: &[Value]) -> Report {
+        let machine = json!({
+            "cpu": "", "cpus": 1, "memory_bytes": 0, "kernel": "", "file_system": "",
+            "mount_options": "", "device": "", "device_model": "", "rotational": null,
+            "scheduler": "",
+        });
+        let report = json!({
+            "schema": 1, "command": "bench", "command_line": "", "program": "", "started": 0,
+            "machine": machine, "table": {"name": "t", "blocks": 1, "rows_per_page": 1},
+            "shared_buffers": 16, "io_min_workers": 1, "io_max_workers": 1, "seed": 1,
+            "rule": {"repetitions_max": 1, "spread_max": 0.1, "seconds_max": 1.0},
+            "complete": false, "against": null, "measurements": measurements, "skipped": [],
+        });
+        serde_json::from_value(report).expect("a report")
+    }
+
+    fn measurement() -> Value {
+        json!({
+            "workload": "verify", "scan": "", "selectivity_percent": null, "io_method": "sync",
+            "io_direct": false, "cache": "cold", "concurrency": 1, "combine_blocks": 1,
+            "sessions": 1, "repetitions": 1, "steady": false, "ended": "interrupted",
+            "seconds": {"median": 1.5, "low": null, "high": null}, "cpu_seconds": 0.0, "blocks": 1,
+            "hits": 0, "ios": 1, "ios_per_second": 1.0, "bytes_per_second": 1.0, "in_flight": 1.0,
+            "device_seconds": 0.0, "wait_seconds": 0.0, "device_micros": null, "wait_micros": null,
+            "cached_percent": null, "cache_held": null, "samples": [1.5], "against": null,
+        })
+    }
+
+    #[test]
+    fn only_a_report_with_measurements_replaces_a_file() {
+        let home = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| home.path().join(name);
+        let open = || {
+            let files = vec![(Format::Json, at("run.json")), (Format::Csv, at("run.csv"))];
+            ReportFiles::open(files).expect("created")
+        };
+        fs::write(at("run.json"), "of yesterday").expect("written");
+        open().write(&report(&[])).expect("nothing to write");
+        drop(open());
+        assert_eq!(fs::read(at("run.json")).expect("kept"), b"of yesterday");
+        assert_eq!(fs::read_dir(home.path()).expect("a directory").count(), 1);
+        open().write(&report(&[measurement()])).expect("written");
+        let read = Report::load(&at("run.json")).expect("a report");
+        assert_eq!(read.measurements.len(), 1);
+        let csv = fs::read_to_string(at("run.csv")).expect("read");
+        // Too few repetitions for an interval.
+        assert!(csv.contains(",interrupted,1.5,,,0,"), "{csv}");
+        assert_eq!(fs::read_dir(home.path()).expect("a directory").count(), 2);
+    }
+}
