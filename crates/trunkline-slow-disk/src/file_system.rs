@@ -46,6 +46,9 @@ const IN_FLIGHT_MAX: u16 = 4096;
 /// Largest request: 1 MiB, which is also the kernel's own limit.
 const REQUEST_MAX: u32 = 1 << 20;
 
+/// `O_DSYNC`, which `O_SYNC` includes. rustix's flag of that name is `O_SYNC` on Linux.
+const O_DSYNC: i32 = 0o10000;
+
 /// A directory that is mounted as a slow disk.
 pub(crate) struct FileSystem {
     operations: Operations,
@@ -327,8 +330,7 @@ impl Filesystem for FileSystem {
         let arrival = clock::now();
         // The kernel follows writeback of its cache with an fsync if the file needs it.
         let is_writeback = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let is_durable =
-            !is_writeback && OFlags::from_bits_retain(flags.0 as u32).contains(OFlags::DSYNC);
+        let is_durable = !is_writeback && flags.0 & O_DSYNC != 0;
         let written = self.operations.write(handle.0, offset, data, is_durable).and_then(|()| {
             match write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
                 true => self.operations.drop_privileges(inode.0),
