@@ -6,6 +6,7 @@
 //! about one commit on one machine, and only a record says which.
 
 mod bare_root;
+mod calibrate;
 mod record;
 mod stress;
 
@@ -41,6 +42,8 @@ usage: cargo xtask soak <name>
                    needs root and /dev/fuse
   bare-root        .ci/run in a bare Debian root, which has none of the packages it needs;
                    needs root, debootstrap, a network and about 16 GB of disk
+  calibrate        what trunkline calibrate finds out about 20 mounted slow disks; takes an
+                   hour on an idle machine; needs root and /dev/fuse
   servers BIN...   random databases, compared with the PostgreSQL servers in these folders
   random-queries BIN...
                    10,000 random queries for each of the servers in these folders, which need
@@ -60,6 +63,7 @@ pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
         ("stress", []) => |checkout, _| stress::run(checkout),
         ("kills", []) => |checkout, _| kills(checkout),
         ("bare-root", []) => |checkout, _| bare_root::run(checkout),
+        ("calibrate", []) => |checkout, _| calibrate::run(checkout),
         ("servers", [_, ..]) => |checkout, bins| servers(checkout, bins, ""),
         ("random-queries", [_, ..]) => random_queries,
         ("checksums", [_, ..]) => |checkout, bins| servers(checkout, bins, "checksums::"),

@@ -107,7 +107,7 @@ fn add(sum: &mut Option<Histogram<u32>>, part: Option<Histogram<u32>>) {
     }
 }
 
-fn percentiles(histogram: &Histogram<u32>) -> Option<Percentiles> {
+pub(crate) fn percentiles(histogram: &Histogram<u32>) -> Option<Percentiles> {
     let at = |quantile| rounded(histogram.value_at_quantile(quantile) as f64 / 1e3, 1);
     let count = histogram.len();
     (count > 0).then(|| Percentiles {

@@ -23,6 +23,7 @@
 
 mod access;
 mod bench;
+mod calibrate;
 mod checkpoint_copy;
 mod columns;
 mod durable_file;
@@ -47,6 +48,11 @@ mod workload;
 
 pub use access::Dataset;
 pub use bench::{Bench, Origin, Results};
+pub use calibrate::{
+    Burst, CALIBRATION_BYTES_BESIDE, CALIBRATION_BYTES_MIN, Calibrated, Calibration,
+    CalibrationPlan, Case, Concurrency, Confidence, DeviceFindings, Limit, Line, Lines,
+    ScratchFiles, Series, Step, Target,
+};
 pub use columns::to_csv;
 pub use error::MeasureError;
 pub use estimate::Estimate;

@@ -16,7 +16,7 @@ use crate::report::Report;
 use crate::workload::Cache;
 
 /// The page's own style sheet.
-const STYLE: &str = "\
+pub(crate) const STYLE: &str = "\
 :root{color-scheme:light dark}\
 body{font:16px/1.45 system-ui,sans-serif;margin:0 auto;max-width:70rem;padding:1rem}\
 h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2rem}\
@@ -111,7 +111,7 @@ fn facts(report: &Report, page: &mut String) {
 }
 
 /// A time in seconds since 1970, in UTC.
-fn started(seconds: i64) -> String {
+pub(crate) fn started(seconds: i64) -> String {
     let time = jiff::Timestamp::from_second(seconds);
     time.map_or_else(|_| seconds.to_string(), |time| time.to_string())
 }
@@ -134,7 +134,7 @@ fn cache_state(report: &Report) -> String {
     if parts.is_empty() { "not used".to_owned() } else { parts.join("; ") }
 }
 
-fn figure(plot: &Plot, page: &mut String) -> Result<(), MeasureError> {
+pub(crate) fn figure(plot: &Plot, page: &mut String) -> Result<(), MeasureError> {
     let _ = write!(page, "<figure><figcaption>{}</figcaption>{}", escape(&plot.title), plot.svg()?);
     *page += "<div class=\"key\">";
     for (line, (red, green, blue)) in plot.lines.iter().zip(COLOURS.into_iter().cycle()) {
@@ -174,7 +174,7 @@ fn skipped(report: &Report, page: &mut String) {
 }
 
 /// Text in HTML.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

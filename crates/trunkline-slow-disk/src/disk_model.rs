@@ -18,9 +18,21 @@ use trunkline_aio::clock::Time;
 use crate::bucket::Bucket;
 use crate::profile::{Limit, Profile};
 
-/// The state of a simulated disk.
+/// The state of a simulated disk. Programs that search for the limits of a disk are tested with it,
+/// with a clock of their own.
+///
+/// ```
+/// use trunkline_aio::clock::Time;
+/// use trunkline_slow_disk::DiskModel;
+///
+/// let mut disk = DiskModel::new(&"latency=2ms,iops=1000".parse()?);
+/// let start = Time::from_nanos(0);
+/// let [first, second] = [(); 2].map(|()| disk.admit(start, 8192).nanos() / 1_000_000);
+/// assert_eq!((first, second), (2, 3));
+/// # Ok::<(), trunkline_slow_disk::ProfileError>(())
+/// ```
 #[derive(Debug)]
-pub(crate) struct DiskModel {
+pub struct DiskModel {
     latency: Duration,
     /// A larger request counts as several I/Os.
     io_size: u64,
@@ -30,7 +42,7 @@ pub(crate) struct DiskModel {
 
 impl DiskModel {
     /// A disk that has been idle, so that it has all of its burst credit.
-    pub(crate) fn new(profile: &Profile) -> DiskModel {
+    pub fn new(profile: &Profile) -> DiskModel {
         DiskModel {
             latency: profile.latency(),
             io_size: profile.io_size().unwrap_or(u64::MAX),
@@ -41,7 +53,7 @@ impl DiskModel {
 
     /// Admits a request of `bytes` bytes that arrives `now`, and returns when it completes. A
     /// request without data, such as a flush, counts as one I/O.
-    pub(crate) fn admit(&mut self, now: Time, bytes: u64) -> Time {
+    pub fn admit(&mut self, now: Time, bytes: u64) -> Time {
         let ios = bytes.div_ceil(self.io_size).max(1);
         let all = self.bytes.iter().chain(&self.ios);
         let start = all.fold(now.nanos(), |start, bucket| bucket.earliest(start));

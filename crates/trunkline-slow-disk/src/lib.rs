@@ -59,6 +59,7 @@ mod slow_disk;
 mod statistics;
 
 pub use accuracy::{Accuracy, measure};
+pub use disk_model::DiskModel;
 pub use known_disks::{KNOWN_DISKS, KnownDisk};
 pub use mount_point::{MountError, Unmounted, unmount};
 pub use profile::{Limit, Profile, ProfileError};

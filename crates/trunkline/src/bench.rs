@@ -275,7 +275,7 @@ fn create(
 }
 
 /// The command line as a shell would take it.
-fn command_line(words: impl Iterator<Item = OsString>) -> String {
+pub(crate) fn command_line(words: impl Iterator<Item = OsString>) -> String {
     let quoted = words.enumerate().map(|(at, word)| {
         let word = word.to_string_lossy();
         // The program is shown by its name: its directory differs between machines.

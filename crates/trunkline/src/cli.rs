@@ -14,6 +14,7 @@ use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use trunkline_engine::settings::Settings;
 
 use crate::bench::BenchArgs;
+use crate::calibrate::CalibrateArgs;
 use crate::column_sum::ColumnSumArgs;
 use crate::completions::CompletionsArgs;
 use crate::copy::{self, CopyArgs};
@@ -106,6 +107,16 @@ pub(crate) enum Command {
     /// confidence interval of its median is narrow. --io-method and --io-direct restrict the
     /// comparison. Not available yet: the same work on a PostgreSQL server, and simulated slow disks.
     Bench(Box<WithPool<BenchArgs>>),
+    /// Measure a device until it is steady, and print settings for PostgreSQL 18, 19 and trunkline.
+    ///
+    /// Reads and writes a scratch file of its own on the file system of DIR, which may be the data
+    /// directory of a running server or any other directory: random, sequential, mixed and durable
+    /// I/O at rising depth and size. Notices burst credit that runs out. Each setting is a line for
+    /// postgresql.conf with its measurement, its confidence, and what the default would lose.
+    /// Settings without a measured gain keep their default. The scratch file has no name, so nothing
+    /// is left even after kill -9, and nothing is ever written into a cluster. A busy device is
+    /// slowed down for a few minutes.
+    Calibrate(Box<CalibrateArgs>),
     /// Compare I/O methods on this machine.
     ///
     /// Creates a pgbench_accounts table and prewarms and scans it with each I/O method, both
@@ -263,7 +274,8 @@ impl Command {
             | Command::Prewarm(WithPool { pool, io, .. })
             | Command::Demo(WithPool { pool, io, .. })
             | Command::Sum(WithPool { pool, io, .. }) => (Some(io), Some(pool)),
-            Command::SlowDisk(_)
+            Command::Calibrate(_)
+            | Command::SlowDisk(_)
             | Command::SlowDiskHelper(_)
             | Command::Completions(_)
             | Command::Man(_)

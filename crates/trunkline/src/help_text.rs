@@ -4,7 +4,7 @@
 pub(crate) const VERSION: &str = env!("TRUNKLINE_VERSION");
 
 /// Example command lines, and what each of them does.
-pub(crate) const EXAMPLES: [(&str, &str); 15] = [
+pub(crate) const EXAMPLES: [(&str, &str); 16] = [
     ("trunkline tables -D DIR -d bench --sort size", "list the tables of a database"),
     ("trunkline copy -D DIR -d bench public.accounts", "print a table as COPY ... TO STDOUT does"),
     (
@@ -28,6 +28,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 15] = [
     ),
     ("trunkline demo", "compare I/O methods on this machine"),
     ("trunkline bench --scratch DIR --html report.html", "measure them repeatedly, with plots"),
+    ("trunkline calibrate -D DIR --html report.html", "measure the device, and print settings"),
     (
         "trunkline slow-disk DIR MOUNT --profile gp3,latency=2ms",
         "mount a directory as a cloud volume",

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod calibrate;
 mod catalog_session;
 mod cli;
 mod column_sum;
@@ -36,14 +37,17 @@ mod io_stats;
 mod man;
 mod memory_available;
 mod monitor;
+mod mount;
 mod named_files;
 mod number;
 mod options;
 mod output;
+mod place;
 mod prewarm;
 mod progress;
 #[cfg(feature = "sql")]
 mod query;
+mod scratch_file;
 #[cfg(feature = "sql")]
 mod serve;
 mod slow_disk;
@@ -95,6 +99,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Doctor(command) => doctor::run(&context, &command.args),
         Command::ProbeRings(args) => doctor::probe_rings(args),
         Command::Bench(command) => bench::run(&context, &command.args),
+        Command::Calibrate(args) => calibrate::run(&context, args),
         Command::Demo(command) => demo::run(&context, &command.args, cache_directory()),
         Command::SlowDisk(args) => slow_disk::run(&context, args),
         Command::SlowDiskHelper(args) => slow_disk::run_helper(args),

@@ -38,7 +38,7 @@ const ARROWS: &[Arrows] = &[
     Arrows {
         package: "trunkline-measure",
         normal: &["trunkline-aio", "trunkline-format", "trunkline-engine", "trunkline-sample"],
-        tests: &[],
+        tests: &["trunkline-slow-disk"],
     },
     Arrows {
         package: "trunkline-sim",

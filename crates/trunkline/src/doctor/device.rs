@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{major, minor};
 
 use super::check::Check;
-use super::place::Place;
+use crate::place::Place;
 
 /// The largest I/O of a server by default (`io_combine_limit`), in kilobytes.
 const COMBINE_LIMIT_KB: u64 = 128;

@@ -9,7 +9,7 @@ use rustix::fs::{IFlags, ioctl_getflags};
 
 use super::check::Check;
 use super::host::Host;
-use super::place::Place;
+use crate::place::Place;
 
 /// File systems that go over a network.
 const NETWORK: [&str; 7] = ["nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs"];
@@ -134,7 +134,7 @@ fn zfs_has_direct(version: &str) -> bool {
 mod tests {
     use super::*;
     use crate::doctor::check::Status;
-    use crate::doctor::mount::Mount;
+    use crate::mount::Mount;
 
     /// The checks of a mount, except the first one, which names the file system.
     fn found(kind: &str, options: &str, kernel: (u32, u32)) -> Vec<(Status, String)> {

@@ -4,6 +4,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
 mod bench;
+mod calibrate;
 mod copy;
 mod copy_all;
 mod copy_outputs;

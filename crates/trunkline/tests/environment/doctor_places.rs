@@ -268,7 +268,7 @@ fn a_kill_leaves_nothing_behind() {
         running.wait_for_end();
     }
     // As after a kill where files have names from the start.
-    fs::write(home.path().join(".trunkline-doctor-4194304"), "").expect("written");
+    fs::write(home.path().join(".trunkline-scratch-4194304"), "").expect("written");
     assert!(run(doctor(&[], &data, &[])).report.is_object());
     let names: Vec<_> = fs::read_dir(home.path()).expect("a directory").collect();
     assert_eq!(names.len(), 1, "{names:?}");

@@ -24,6 +24,7 @@ mod need;
 mod verify;
 
 mod btrfs;
+mod calibrate;
 mod configuration;
 mod doctor;
 mod doctor_places;

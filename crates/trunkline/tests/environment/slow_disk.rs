@@ -18,10 +18,10 @@ use crate::need;
 use crate::verify::binary;
 
 /// A directory and a mount point, which is detached when this is dropped.
-struct Home(tempfile::TempDir);
+pub(crate) struct Home(tempfile::TempDir);
 
 impl Home {
-    fn new() -> Home {
+    pub(crate) fn new() -> Home {
         let home = Home(tempfile::tempdir().expect("a directory"));
         for path in [home.directory(), home.mount()] {
             fs::create_dir(path).expect("made");
@@ -29,15 +29,15 @@ impl Home {
         home
     }
 
-    fn directory(&self) -> PathBuf {
+    pub(crate) fn directory(&self) -> PathBuf {
         self.0.path().join("directory")
     }
 
-    fn mount(&self) -> PathBuf {
+    pub(crate) fn mount(&self) -> PathBuf {
         self.0.path().join("mount")
     }
 
-    fn start(&self, profile: &str) -> Running {
+    pub(crate) fn start(&self, profile: &str) -> Running {
         let mut command = Command::new(binary());
         command.arg("slow-disk").arg(self.directory()).arg(self.mount());
         Running::start(command.args(["--profile", profile]))

@@ -19,6 +19,7 @@ mod server;
 mod values;
 
 mod amcheck;
+mod calibrate;
 mod catalogs;
 mod checksums;
 mod configuration;

@@ -5,15 +5,15 @@
 //!   DIR/pg_wal       log        ├─ one place for each mount
 //!   DIR/pg_tblspc/N  tablespace ─┘
 //! ```
-//! We never write into a cluster. To try direct I/O on the file system of a data directory, we need a
-//! file beside it: in the nearest parent directory that is on the same mount and belongs to no
+//! We never write into a cluster. To try or measure I/O on the file system of a data directory, we need
+//! a file beside it: in the nearest parent directory that is on the same mount and belongs to no
 //! cluster. If there is none, we can still try to read one of the cluster's files.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::mount::Mount;
+use crate::mount::Mount;
 
 /// Files that we look at to find one that can be read.
 const LOOKED_AT_MAX: usize = 1000;
@@ -70,7 +70,7 @@ fn has_version(path: &Path) -> bool {
 
 /// Whether files in this directory belong to a cluster: it is a data directory or inside one, or it
 /// is a tablespace or a directory of log files.
-fn belongs_to_cluster(path: &Path) -> bool {
+pub(crate) fn belongs_to_cluster(path: &Path) -> bool {
     let is_tablespace = |path: &Path| {
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
         entries.take(LOOKED_AT_MAX).any(|entry| is_tablespace_directory(&entry.file_name()))

@@ -1,4 +1,5 @@
-//! Scratch file: a file of our own, on the file system that we examine, which never outlives us.
+//! Scratch file: a file of our own, on the file system that `doctor` examines or `calibrate` measures,
+//! which never outlives us.
 //!
 //! Where the file system supports it, the file has no name from the start (`O_TMPFILE`), so the
 //! kernel frees it whenever the process ends. Elsewhere (NFS, FUSE, older overlayfs), we create a
@@ -13,7 +14,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
 /// The names of our files begin like this. The rest is the number of the process.
-const PREFIX: &str = ".trunkline-doctor-";
+const PREFIX: &str = ".trunkline-scratch-";
 
 /// Creates a scratch file in `directory` with these flags in addition (`O_DIRECT`), open for
 /// reading and writing.
@@ -98,12 +99,12 @@ mod tests {
     #[test]
     fn leftovers_are_removed_and_nothing_else() {
         let home = tempfile::tempdir().expect("a directory");
-        for name in [".trunkline-doctor-17", ".trunkline-doctor-x", "trunkline-doctor-17"] {
+        for name in [".trunkline-scratch-17", ".trunkline-scratch-x", "trunkline-scratch-17"] {
             fs::write(home.path().join(name), "").expect("written");
         }
-        fs::create_dir(home.path().join(".trunkline-doctor-18")).expect("made");
+        fs::create_dir(home.path().join(".trunkline-scratch-18")).expect("made");
         create(home.path(), OFlags::empty()).expect("made");
-        let expected = [".trunkline-doctor-18", ".trunkline-doctor-x", "trunkline-doctor-17"];
+        let expected = [".trunkline-scratch-18", ".trunkline-scratch-x", "trunkline-scratch-17"];
         assert_eq!(names(home.path()), expected);
     }
 }

@@ -1,0 +1,115 @@
+//! **Findings**: everything that a calibration has found about a device.
+
+use serde::{Deserialize, Serialize};
+
+use super::comparison::Case;
+use super::limit::Limit;
+use super::load::PAGE;
+use super::step::Step;
+use crate::rounding::rounded;
+
+/// Largest value of `effective_io_concurrency`.
+pub(crate) const CONCURRENCY_MAX: u32 = 1000;
+/// Something else limits a rate if it is within this part of that other limit.
+const NEAR: f64 = 0.9;
+
+/// What is known about a device.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct DeviceFindings {
+    /// Size of the scratch file.
+    pub file_bytes: u64,
+    /// Writing the scratch file in order.
+    pub fill: Option<Step>,
+    /// Reads of a page with long pauses, so that no limit is reached.
+    pub latency: Option<Step>,
+    /// Random reads of a page at rising depth.
+    pub depths: Vec<Step>,
+    /// Reads in order at rising size, 16 in flight.
+    pub sizes: Vec<Step>,
+    /// The limit on I/Os per second.
+    pub iops: Option<Limit>,
+    /// The limit on bytes per second.
+    pub bandwidth: Option<Limit>,
+    /// How many reads in flight keep the device busy.
+    pub concurrency: Option<Concurrency>,
+    /// Random reads and writes, 70 to 30. The times are those of reads.
+    pub mixed: Option<Step>,
+    /// Cold reads through the page cache with each I/O method.
+    pub methods: Vec<Case>,
+    /// Durable writes of a page with each method of `wal_sync_method`.
+    pub durable: Vec<Case>,
+    /// Durable writes beside writes of pages, with several flush settings. Microseconds.
+    pub flush: Vec<Case>,
+    /// The rates of the long runs over time.
+    pub series: Vec<Series>,
+    /// What wasn't measured, and why.
+    pub skipped: Vec<String>,
+}
+
+/// The rate of a long run over time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// What ran.
+    pub name: String,
+    /// The unit of the rates.
+    pub unit: String,
+    /// Seconds since the beginning of the run, and the rate.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// How many reads of a page it takes to keep the device busy.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Concurrency {
+    /// The latency times the highest rate, which is Little's law.
+    pub product: f64,
+    /// Where the measured rates reach 95 % of the highest one. A device whose I/Os get slower under
+    /// load needs more than the product.
+    pub knee: f64,
+    /// The number to use.
+    pub recommended: u32,
+}
+
+impl Concurrency {
+    /// Combines latency (seconds) and rate with the knee of the sweep.
+    pub(crate) fn of(latency: f64, rate: f64, knee: f64) -> Self {
+        let (product, knee) = (rounded(latency * rate, 2), rounded(knee, 2));
+        // Rounded first: 16.0000001 is 16.
+        let recommended = (knee.ceil() as u32).clamp(1, CONCURRENCY_MAX);
+        Self { product, knee, recommended }
+    }
+}
+
+impl DeviceFindings {
+    /// The latency in seconds: the median of an idle device.
+    pub fn latency_seconds(&self) -> Option<f64> {
+        Some(self.latency.as_ref()?.micros?.p50 / 1e6)
+    }
+
+    /// Whether small reads are limited by bandwidth rather than by their number, and large reads the
+    /// other way round. What limits both is the only limit that was reached.
+    pub(crate) fn tell_limits_apart(&mut self, read_size: u32, depth_max: u32) {
+        let (Some(iops), Some(bandwidth)) = (&mut self.iops, &mut self.bandwidth) else { return };
+        let small = iops.sustained.median * f64::from(PAGE);
+        let large = bandwidth.sustained.median / f64::from(read_size);
+        let is_latency_bound = self.concurrency.is_some_and(|found| {
+            // Even the deepest step was faster than the one before it.
+            found.knee > f64::from(depth_max) * NEAR
+        });
+        iops.reached = small < NEAR * bandwidth.sustained.median && !is_latency_bound;
+        bandwidth.reached = large < NEAR * iops.sustained.median;
+        // With reads that saturate either limit, both comparisons can't hold, except through noise.
+        if !iops.reached && !bandwidth.reached {
+            bandwidth.reached = !is_latency_bound;
+        }
+    }
+
+    /// The step of the sweep with this depth.
+    pub(crate) fn at_depth(&self, depth: u32) -> Option<&Step> {
+        self.depths.iter().find(|step| step.depth == depth)
+    }
+
+    /// The step of the sweep with this size.
+    pub(crate) fn at_size(&self, size: u32) -> Option<&Step> {
+        self.sizes.iter().find(|step| step.size == size)
+    }
+}

@@ -1,0 +1,107 @@
+//! **Plots** of a calibration.
+
+use super::findings::DeviceFindings;
+use super::step::Step;
+use crate::latency::Percentiles;
+use crate::plot::{Line, Plot};
+
+/// The plots that the findings allow.
+pub(super) fn plots(found: &DeviceFindings) -> Vec<Plot> {
+    let all = [
+        depth("IOPS against depth, random reads of 8 kB", "I/Os per second", found, |step| {
+            step.ios_per_second.median
+        }),
+        depth("GB/s against depth, random reads of 8 kB", "GB/s", found, |step| {
+            step.bytes_per_second.median / 1e9
+        }),
+        latency(found),
+        sizes(found),
+    ];
+    let mut plots: Vec<Plot> = all.into_iter().flatten().collect();
+    plots.extend(series(found));
+    plots
+}
+
+fn depth(title: &str, unit: &str, found: &DeviceFindings, value: fn(&Step) -> f64) -> Option<Plot> {
+    let point = |step: &Step| (f64::from(step.depth), value(step));
+    let points: Vec<(f64, f64)> = found.depths.iter().map(point).collect();
+    let mark = knee(found).map(|step| (f64::from(step.depth), value(step), "knee".to_owned()));
+    (!points.is_empty()).then(|| Plot {
+        title: title.to_owned(),
+        x_label: "reads in flight".into(),
+        y_label: unit.to_owned(),
+        log_x: true,
+        lines: vec![Line { name: "random reads".into(), points }],
+        marks: mark.into_iter().collect(),
+        ..Plot::default()
+    })
+}
+
+/// Latency percentiles against load.
+fn latency(found: &DeviceFindings) -> Option<Plot> {
+    let line = |name: &str, of: fn(&Percentiles) -> f64| {
+        let point = |step: &Step| Some((step.ios_per_second.median, of(&step.micros?) / 1e3));
+        Line { name: name.to_owned(), points: found.depths.iter().filter_map(point).collect() }
+    };
+    let lines = vec![
+        line("median", |times| times.p50),
+        line("99th percentile", |times| times.p99),
+        line("99.9th percentile", |times| times.p999),
+    ];
+    let mark = knee(found).and_then(|step| {
+        let text = format!("knee: {} in flight", step.depth);
+        Some((step.ios_per_second.median, step.micros?.p50 / 1e3, text))
+    });
+    lines.iter().any(|line| !line.points.is_empty()).then(|| Plot {
+        title: "Latency against load, random reads of 8 kB".into(),
+        x_label: "I/Os per second".into(),
+        y_label: "ms".into(),
+        log_y: true,
+        lines,
+        marks: mark.into_iter().collect(),
+        ..Plot::default()
+    })
+}
+
+/// The first measured depth at or above the knee.
+fn knee(found: &DeviceFindings) -> Option<&Step> {
+    let knee = found.concurrency?.knee;
+    found.depths.iter().find(|step| f64::from(step.depth) >= knee)
+}
+
+fn sizes(found: &DeviceFindings) -> Option<Plot> {
+    let point = |step: &Step| (f64::from(step.size) / 1024.0, step.bytes_per_second.median / 1e9);
+    let points: Vec<(f64, f64)> = found.sizes.iter().map(point).collect();
+    (!points.is_empty()).then(|| Plot {
+        title: "GB/s against size, reads in order, 16 in flight".into(),
+        x_label: "kB of a read".into(),
+        y_label: "GB/s".into(),
+        log_x: true,
+        lines: vec![Line { name: "reads in order".into(), points }],
+        ..Plot::default()
+    })
+}
+
+/// The long runs, on which the steady state is judged.
+fn series(found: &DeviceFindings) -> Vec<Plot> {
+    let limits = [&found.bandwidth, &found.iops];
+    let drawn = found.series.iter().zip(limits).filter(|(series, _)| !series.points.is_empty());
+    let plot = |(series, limit): (&super::findings::Series, &Option<super::limit::Limit>)| {
+        let mut lines = vec![Line { name: series.name.clone(), points: series.points.clone() }];
+        let ends = series.points.first().zip(series.points.last());
+        if let (Some(limit), Some((first, last))) = (limit, ends) {
+            let level = limit.sustained.median;
+            let verdict = if limit.steady { "sustained, steady" } else { "sustained, not steady" };
+            let points = vec![(first.0, level), (last.0, level)];
+            lines.push(Line { name: verdict.to_owned(), points });
+        }
+        Plot {
+            title: format!("Steady state: {}", series.name),
+            x_label: "seconds".into(),
+            y_label: series.unit.clone(),
+            lines,
+            ..Plot::default()
+        }
+    };
+    drawn.map(plot).collect()
+}

@@ -1,0 +1,395 @@
+//! **Search**: which loads run, in which order, and for how long.
+//!
+//! ```text
+//!   fill ─▶ sizes ─▶ long sequential run ─▶ latency ─▶ depths ─▶ long random run
+//!                                                           │
+//!        flush settings ◀─ durable writes ◀─ I/O methods ◀─ mixed
+//! ```
+//! What uses up bandwidth comes first, without a pause, because a credit for bytes is earned back
+//! while small reads run. The latency is measured with long pauses: a closed loop without pauses
+//! can't tell a latency of 0.2 ms from a limit of 5,000 I/Os per second.
+
+use std::time::Duration;
+
+use trunkline_aio::MethodKind;
+use trunkline_aio::facade::Arc;
+
+use super::comparison::{Contestant, Measure, is_over};
+use super::findings::{Concurrency, DeviceFindings, Series};
+use super::ledger::{Ledger, Unit};
+use super::limit::{DRAINED, find_limit};
+use super::load::{Device, DeviceError, Load, PAGE, SyncMethod, Window, Work};
+use super::steady::is_steady;
+use super::step::{Step, settled};
+use super::sweep;
+use super::time_plan::TimePlan;
+use crate::error::MeasureError;
+use crate::rounding::rounded;
+use crate::watcher::Watcher;
+
+/// Size of large reads.
+pub(crate) const LARGE: u32 = 1 << 20;
+/// Large I/Os in flight.
+pub(crate) const LARGE_DEPTH: u32 = 32;
+/// Reads in flight at rising size: PostgreSQL's default of `effective_io_concurrency`.
+pub(crate) const DEFAULT_DEPTH: u32 = 16;
+/// Deepest queue.
+pub(crate) const DEPTH_MAX: u32 = 1024;
+/// Most workers of PostgreSQL (`io_workers`, `io_max_workers`).
+pub(crate) const WORKERS_MAX: u32 = 32;
+/// A method is compared with at most this many reads in flight.
+const METHOD_DEPTH_MAX: u32 = 256;
+/// Pause between two reads while the latency is measured.
+const PAUSE: Duration = Duration::from_millis(10);
+/// A long run ends early when it is steady for this many windows after a credit has ended.
+const WINDOWS_AFTER: usize = 32;
+/// A smaller scratch file would be cached by the device.
+pub(crate) const FILE_MIN: u64 = 16 << 20;
+/// Bytes after which page writes are flushed, in a comparison.
+pub(crate) const FLUSH_AFTER: [u64; 5] = [0, 256 << 10, 512 << 10, 1 << 20, 2 << 20];
+/// Sessions that write durably in one more case.
+const DURABLE_SESSIONS: u32 = 8;
+
+/// Why a search ended early. What was found until then stays.
+pub(crate) enum Ended {
+    Cancelled,
+    Failed(MeasureError),
+}
+
+/// A search that is running.
+pub(crate) struct Search<'d> {
+    device: &'d mut dyn Device,
+    watcher: Arc<dyn Watcher>,
+    plan: TimePlan,
+    ledger: Ledger,
+    begun: f64,
+    pub(crate) found: DeviceFindings,
+}
+
+impl<'d> Search<'d> {
+    pub(crate) fn new(
+        device: &'d mut dyn Device,
+        time: Duration,
+        watcher: Arc<dyn Watcher>,
+    ) -> Self {
+        let begun = device.now();
+        let (plan, ledger, found) =
+            (TimePlan::new(time), Ledger::default(), DeviceFindings::default());
+        Self { device, watcher, plan, ledger, begun, found }
+    }
+
+    /// Runs everything.
+    pub(crate) fn run(&mut self) -> Result<(), Ended> {
+        self.sequential()?;
+        self.latency()?;
+        self.random()?;
+        self.found.tell_limits_apart(LARGE, DEPTH_MAX);
+        self.mixed()?;
+        self.methods()?;
+        self.durable()?;
+        self.flush()
+    }
+
+    fn sequential(&mut self) -> Result<(), Ended> {
+        let end = self.device.now() + self.plan.sequential().as_secs_f64();
+        let load = Load { duration: self.plan.fill(), ..self.load(Work::Fill, 16, LARGE) };
+        let windows = self.must(&load, "writing the scratch file")?;
+        self.found.fill = Step::of(&load, &windows);
+        self.found.file_bytes = self.device.file_bytes();
+        if self.found.file_bytes < FILE_MIN {
+            return Err(Ended::Failed(MeasureError::Count {
+                work: "scratch file".into(),
+                unit: "bytes written in the time for it",
+                found: self.found.file_bytes,
+                expected: FILE_MIN,
+            }));
+        }
+        let mut swept = Vec::new();
+        for power in 0..=7 {
+            let load = self.load(Work::Sequential, DEFAULT_DEPTH, PAGE << power);
+            let what = format!("sequential reads of {} kB", load.size / 1024);
+            let windows = self.must(&load, &what)?;
+            self.found.sizes.extend(Step::of(&load, &windows));
+            swept.extend(windows);
+        }
+        let best = sweep::best(self.found.sizes.iter().map(|step| step.bytes_per_second));
+        let load = self.load(Work::Sequential, LARGE_DEPTH, LARGE);
+        let (run, ended) =
+            self.long(load, end, (Unit::Bytes, best.median), "sequential reads until steady");
+        self.found.bandwidth = find_limit(Unit::Bytes, &self.ledger, (best, &swept), &run);
+        self.keep_series("sequential reads", "bytes per second", &run, Unit::Bytes);
+        ended
+    }
+
+    fn latency(&mut self) -> Result<(), Ended> {
+        let duration = self.plan.latency();
+        let load = Load { pause: PAUSE, duration, ..self.load(Work::Random, 1, PAGE) };
+        let windows = self.must(&load, "latency")?;
+        self.found.latency = Step::of(&load, &windows);
+        Ok(())
+    }
+
+    fn random(&mut self) -> Result<(), Ended> {
+        let end = self.device.now() + self.plan.random().as_secs_f64();
+        let mut swept = Vec::new();
+        let mut depth = 1;
+        while depth <= DEPTH_MAX {
+            let load = self.load(Work::Random, depth, PAGE);
+            let windows = self.must(&load, &format!("random reads, {depth} in flight"))?;
+            self.found.depths.extend(Step::of(&load, &windows));
+            swept.extend(windows);
+            let rates: Vec<f64> =
+                self.found.depths.iter().map(|step| step.ios_per_second.median).collect();
+            // The default's depth is always measured, since it is what settings are compared with.
+            if depth >= DEFAULT_DEPTH && sweep::is_over(&rates) {
+                break;
+            }
+            depth *= 2;
+        }
+        let points: Vec<(f64, f64)> = self.found.depths.iter().map(point).collect();
+        let best = sweep::best(self.found.depths.iter().map(|step| step.ios_per_second));
+        let knee = sweep::knee(&points).unwrap_or(1.0);
+        let depth = ((2.0 * knee).ceil() as u32).clamp(2, DEPTH_MAX);
+        let load = self.load(Work::Random, depth, PAGE);
+        let (run, ended) =
+            self.long(load, end, (Unit::Ios, best.median), "random reads until steady");
+        let limit = find_limit(Unit::Ios, &self.ledger, (best, &swept), &run);
+        if let (Some(limit), Some(latency)) = (&limit, self.found.latency_seconds()) {
+            let rate = limit.highest().max(best.median);
+            self.found.concurrency = Some(Concurrency::of(latency, rate, knee));
+        }
+        self.found.iops = limit;
+        self.keep_series("random reads", "I/Os per second", &run, Unit::Ios);
+        ended
+    }
+
+    fn mixed(&mut self) -> Result<(), Ended> {
+        let depth = self.concurrency().min(METHOD_DEPTH_MAX);
+        let load = Load { duration: self.plan.mixed(), ..self.load(Work::Mixed(70), depth, PAGE) };
+        let windows = self.must(&load, "mixed reads and writes")?;
+        self.found.mixed = Step::of(&load, &windows);
+        Ok(())
+    }
+
+    fn methods(&mut self) -> Result<(), Ended> {
+        let depth = self.concurrency().clamp(DEFAULT_DEPTH, METHOD_DEPTH_MAX);
+        let most = depth.min(WORKERS_MAX);
+        let case = |name: &str, method, workers: u32, size: u32| {
+            let kind = if size == PAGE { Work::Random } else { Work::Sequential };
+            let depth = if size == PAGE { depth } else { DEFAULT_DEPTH };
+            let load = Load {
+                is_direct: false,
+                method: Some(method),
+                workers: workers as usize,
+                ..self.load(kind, depth, size)
+            };
+            Contestant::new(name, load)
+        };
+        let large = 128 << 10;
+        let mut cases = vec![
+            case("sync", MethodKind::Sync, 3, PAGE),
+            case("worker, 3 workers", MethodKind::Worker, 3, PAGE),
+            case("worker, 8 workers", MethodKind::Worker, 8, PAGE),
+            case(&most_workers(most), MethodKind::Worker, most, PAGE),
+            case("io_uring", MethodKind::IoUring, 3, PAGE),
+            case("sequential, worker, 3 workers", MethodKind::Worker, 3, large),
+            case(&format!("sequential, {}", most_workers(most)), MethodKind::Worker, most, large),
+            case("sequential, io_uring", MethodKind::IoUring, 3, large),
+        ];
+        // At the least depth, these are the same.
+        let mut names: Vec<String> = Vec::new();
+        cases.retain(|case| {
+            let is_new = !names.contains(&case.name);
+            names.push(case.name.clone());
+            is_new
+        });
+        let ended = self.compare(&mut cases, self.plan.methods(), Measure::Rate, "I/O methods");
+        self.found.methods = cases.into_iter().filter_map(Contestant::finish).collect();
+        ended
+    }
+
+    fn durable(&mut self) -> Result<(), Ended> {
+        let mut cases: Vec<Contestant> = SyncMethod::ALL
+            .map(|method| Contestant::new(method.name(), self.load(Work::Durable(method), 1, PAGE)))
+            .into();
+        for method in [SyncMethod::Fdatasync, SyncMethod::OpenDatasync] {
+            let name = format!("{}, {DURABLE_SESSIONS} sessions", method.name());
+            let load = self.load(Work::Durable(method), DURABLE_SESSIONS, PAGE);
+            cases.push(Contestant::new(name, load));
+        }
+        let ended = self.compare(&mut cases, self.plan.durable(), Measure::Rate, "durable writes");
+        self.found.durable = cases.into_iter().filter_map(Contestant::finish).collect();
+        ended
+    }
+
+    fn flush(&mut self) -> Result<(), Ended> {
+        let case = |bytes: u64| {
+            let name = if bytes == 0 { "0".to_owned() } else { format!("{}kB", bytes / 1024) };
+            Contestant::new(name, self.load(Work::Flush(bytes), 1, PAGE))
+        };
+        let mut cases = FLUSH_AFTER.map(case).into_iter().collect::<Vec<_>>();
+        let ended = self.compare(&mut cases, self.plan.flush(), Measure::P99, "flush settings");
+        self.found.flush = cases.into_iter().filter_map(Contestant::finish).collect();
+        ended
+    }
+
+    /// Measures the cases in turn. The order alternates, so that no case always follows the same one.
+    fn compare(
+        &mut self,
+        cases: &mut [Contestant],
+        time: Duration,
+        measure: Measure,
+        what: &str,
+    ) -> Result<(), Ended> {
+        let begun = self.device.now();
+        let round_time = Contestant::round(time, cases.len());
+        for round in 0.. {
+            let spent = Duration::from_secs_f64((self.device.now() - begun).max(0.0));
+            let all_skipped = cases.iter().all(Contestant::is_skipped);
+            // The first round warms up.
+            if all_skipped || round > 0 && is_over(round - 1, spent, time) {
+                break;
+            }
+            let mut order: Vec<usize> = (0..cases.len()).collect();
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for at in order.into_iter().filter(|&at| !cases[at].is_skipped()).collect::<Vec<_>>() {
+                let load = Load { duration: round_time, ..cases[at].load };
+                let name = format!("{what}: {}", cases[at].name);
+                let mut windows = Vec::new();
+                match self.observe(&load, &name, &mut |_| true, &mut windows) {
+                    Ok(()) if round > 0 => cases[at].add(measure, windows),
+                    Ok(()) => {}
+                    Err(Refused::Unsupported(reason)) => {
+                        self.found.skipped.push(format!("{name}: {reason}"));
+                        cases[at].skip();
+                    }
+                    Err(Refused::Ended(ended)) => return Err(ended),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A run at full speed until `end`, or until it is steady after its credit has ended. `best` is
+    /// the best rate before it. The windows of a run that was cancelled are still worth something.
+    fn long(
+        &mut self,
+        load: Load,
+        end: f64,
+        (unit, best): (Unit, f64),
+        what: &str,
+    ) -> (Vec<Window>, Result<(), Ended>) {
+        let left = Duration::from_secs_f64((end - self.device.now()).max(0.0));
+        let load = Load { duration: left.max(self.plan.step), ..load };
+        let (mut rates, mut windows): (Vec<f64>, _) = (Vec::new(), Vec::new());
+        let mut goes_on = |window: &Window| {
+            rates.push(unit.rate(window));
+            // Also if the credit has ended before this run.
+            let after = rates.iter().rev().take_while(|rate| **rate < DRAINED * best).count();
+            after < WINDOWS_AFTER || !is_steady(&rates[rates.len() - after..])
+        };
+        let ran = self.observe(&load, what, &mut goes_on, &mut windows);
+        (windows, ran.map_err(|refused| refused.of_needed(what)))
+    }
+
+    /// A load that every device must be able to do.
+    fn must(&mut self, load: &Load, what: &str) -> Result<Vec<Window>, Ended> {
+        let mut windows = Vec::new();
+        let ran = self.observe(load, what, &mut |_| true, &mut windows);
+        ran.map_err(|refused| refused.of_needed(what))?;
+        Ok(windows)
+    }
+
+    /// Runs a load, enters it into the ledger, and shows the progress.
+    fn observe(
+        &mut self,
+        load: &Load,
+        what: &str,
+        goes_on: &mut dyn FnMut(&Window) -> bool,
+        windows: &mut Vec<Window>,
+    ) -> Result<(), Refused> {
+        let total = self.plan.total.as_millis() as u64;
+        let (begun, watcher, ledger) = (self.begun, &self.watcher, &mut self.ledger);
+        let show = |now: f64| {
+            // The last phases may take a little longer than planned.
+            let done = ((now - begun) * 1e3) as u64;
+            watcher.progressed(done.min(total.saturating_sub(1)), total, &what);
+        };
+        show(self.device.now());
+        let ran = self.device.run(load, &mut |window| {
+            show(window.begin + window.seconds);
+            ledger.add(&window);
+            let is_tail = window.is_tail;
+            windows.push(window);
+            let last = windows.last();
+            !watcher.cancelled() && (is_tail || last.is_some_and(&mut *goes_on))
+        });
+        // A wait that was cancelled may look like a failure.
+        if self.watcher.cancelled() {
+            return Err(Refused::Ended(Ended::Cancelled));
+        }
+        match ran {
+            Ok(()) => Ok(()),
+            Err(DeviceError::Unsupported(reason)) => Err(Refused::Unsupported(reason)),
+            Err(DeviceError::Failed(error)) => Err(Refused::Ended(Ended::Failed(error))),
+        }
+    }
+
+    /// A load with the usual values.
+    fn load(&self, work: Work, depth: u32, size: u32) -> Load {
+        Load {
+            work,
+            is_direct: true,
+            method: None,
+            workers: DEPTH_MAX as usize,
+            depth,
+            size,
+            pause: Duration::ZERO,
+            duration: self.plan.step,
+            window: self.plan.window,
+        }
+    }
+
+    fn concurrency(&self) -> u32 {
+        self.found.concurrency.map_or(DEFAULT_DEPTH, |found| found.recommended)
+    }
+
+    fn keep_series(&mut self, name: &str, unit: &str, run: &[Window], of: Unit) {
+        let begin = run.first().map_or(0.0, |window| window.begin);
+        let point = |window: &&Window| {
+            (rounded(window.begin - begin + window.seconds, 2), rounded(of.rate(window), 0))
+        };
+        let points = settled(run).iter().map(point).collect();
+        self.found.series.push(Series { name: name.to_owned(), unit: unit.to_owned(), points });
+    }
+}
+
+/// Why a load has no windows.
+enum Refused {
+    Unsupported(String),
+    Ended(Ended),
+}
+
+impl Refused {
+    /// The end of a search that can't do without the load.
+    fn of_needed(self, what: &str) -> Ended {
+        match self {
+            Self::Unsupported(reason) => {
+                Ended::Failed(MeasureError::Thread(format!("could not run {what}: {reason}")))
+            }
+            Self::Ended(ended) => ended,
+        }
+    }
+}
+
+/// The name of the case with as many workers as reads in flight.
+pub(crate) fn most_workers(count: u32) -> String {
+    format!("worker, {count} workers")
+}
+
+/// Depth and rate of a step.
+fn point(step: &Step) -> (f64, f64) {
+    (f64::from(step.depth), step.ios_per_second.median)
+}

@@ -1,0 +1,86 @@
+//! **Summary**: the findings as a short table of names, values and notes.
+
+use super::confidence::Confidence;
+use super::findings::DeviceFindings;
+use super::limit::Limit;
+use super::step::Step;
+use crate::estimate::Estimate;
+
+/// A name, a value, and a note.
+type Row = (String, String, String);
+
+impl DeviceFindings {
+    /// What was found, in a few lines.
+    pub fn summary(&self, is_complete: bool) -> Vec<Row> {
+        let mut rows = Vec::new();
+        let mut add = |name: &str, value: String, note: String| {
+            rows.push((name.to_owned(), value, note));
+        };
+        if let Some((step, times)) = self.latency.as_ref().and_then(|it| Some((it, it.micros?))) {
+            let note = format!("p99 {:.0} µs, {}", times.p99, sure(step, is_complete));
+            add("latency, idle", format!("{:.0} µs", times.p50), note);
+        }
+        if let Some(limit) = &self.iops {
+            let (value, note) = limited(limit, "/s", 1.0, is_complete);
+            add("random reads of 8 kB", value, note);
+            burst(limit, "/s", 1.0, "I/Os").into_iter().for_each(|(value, note)| {
+                add("  while credit lasts", value, note);
+            });
+        }
+        if let Some(limit) = &self.bandwidth {
+            let (value, note) = limited(limit, " MB/s", 1e6, is_complete);
+            add("reads in order", value, note);
+            burst(limit, " MB/s", 1e6, "MB").into_iter().for_each(|(value, note)| {
+                add("  while credit lasts", value, note);
+            });
+        }
+        if let Some(found) = self.concurrency {
+            let note =
+                format!("latency x throughput {}, measured knee {}", found.product, found.knee);
+            add("reads in flight", found.recommended.to_string(), note);
+        }
+        if let Some((step, times)) = self.mixed.as_ref().and_then(|it| Some((it, it.micros?))) {
+            let value = format!("{:.0}/s", step.ios_per_second.median);
+            let note = format!(
+                "{} in flight, reads p50 {:.0} µs, p99 {:.0} µs, {}",
+                step.depth,
+                times.p50,
+                times.p99,
+                sure(step, is_complete)
+            );
+            add("mixed, 70 % reads", value, note);
+        }
+        for case in &self.durable {
+            let Estimate { median, low, high } = case.value;
+            let p99 = case.micros.map_or(f64::NAN, |times| times.p99);
+            let note = format!("{low:.0}..{high:.0}, p99 {p99:.0} µs");
+            add(&format!("durable, {}", case.name), format!("{median:.0}/s"), note);
+        }
+        rows
+    }
+}
+
+fn sure(step: &Step, is_complete: bool) -> String {
+    let confidence = Confidence::of(&step.ios_per_second, step.steady, is_complete);
+    format!("confidence {confidence}")
+}
+
+fn limited(limit: &Limit, unit: &str, scale: f64, is_complete: bool) -> (String, String) {
+    let Estimate { median, low, high } = limit.sustained;
+    let at_least = if limit.reached { "" } else { "at least " };
+    let value = format!("{at_least}{:.0}{unit}", median / scale);
+    let steady = match limit.steady {
+        true => format!("steady after {} s at full speed", limit.measured_seconds),
+        false => format!("not steady after {} s", limit.measured_seconds),
+    };
+    let confidence = Confidence::of(&limit.sustained, limit.steady, is_complete);
+    let (low, high) = (low / scale, high / scale);
+    (value, format!("{low:.0}..{high:.0}, {steady}, confidence {confidence}"))
+}
+
+fn burst(limit: &Limit, unit: &str, scale: f64, units: &str) -> Option<(String, String)> {
+    let burst = limit.burst.as_ref()?;
+    let (credit, lasts) = (burst.credit / scale, burst.lasts_seconds);
+    let note = format!("credit {credit:.0} {units}, lasts {lasts:.0} s at full speed");
+    Some((format!("{:.0}{unit}", burst.rate / scale), note))
+}

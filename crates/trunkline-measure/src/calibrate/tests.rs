@@ -1,0 +1,307 @@
+//! What a search finds out about simulated disks, whose limits are known.
+
+use std::time::Duration;
+
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
+use trunkline_slow_disk::{Limit as Expected, Profile};
+
+use super::confidence::Confidence;
+use super::findings::DeviceFindings;
+use super::limit::Limit;
+use super::line::{Lines, Target};
+use super::outcome::Calibrated;
+use super::search::{Ended, Search};
+use super::settings::{page_cost, settings};
+use super::simulated_device::SimulatedDevice;
+use crate::machine::Machine;
+use crate::watcher::{Unwatched, Watcher};
+
+/// Latencies, limits and credits. Everything here is within reach: no limit hides another one, and
+/// every credit ends within a minute at full speed.
+pub(super) const DISKS: [&str; 24] = [
+    "latency=200us,rate=1GB/s,iops=20000",
+    "latency=200us,rate=20MB/s,iops=300",
+    "latency=200us,rate=100MB/s,iops=3000",
+    "latency=500us,rate=250MB/s,iops=16000",
+    "latency=500us,rate=125MB/s,iops=3000,io_size=256KiB",
+    "latency=1ms,rate=125MB/s,iops=3000",
+    "latency=1ms,rate=1GB/s,iops=5000",
+    "latency=1ms,rate=60MB/s,iops=500",
+    "latency=2ms,rate=500MB/s,iops=20000",
+    "latency=2ms,rate=200MB/s,iops=1000",
+    "latency=5ms,rate=150MB/s,iops=300",
+    "latency=5ms,rate=400MB/s,iops=10000",
+    "latency=10ms,rate=100MB/s,iops=2000",
+    "latency=20ms,rate=20MB/s,iops=300",
+    "latency=20ms,rate=500MB/s,iops=20000",
+    // Credits for I/Os.
+    "latency=1ms,rate=125MB/s,iops=300,burst_iops=3000,credit=54000io",
+    "latency=500us,rate=300MB/s,iops=1000,burst_iops=4000,credit=150000io",
+    "latency=5ms,rate=100MB/s,iops=500,burst_iops=3500,credit=60000io",
+    "latency=20ms,rate=100MB/s,iops=1000,burst_iops=2000,credit=40000io",
+    // Ends within the sweep of depths.
+    "latency=1ms,rate=125MB/s,iops=400,burst_iops=2000,credit=9000io",
+    // Credits for bytes.
+    "latency=1ms,rate=100MB/s,burst_rate=170MB/s,credit=3GB,iops=3500",
+    "latency=2ms,rate=50MB/s,burst_rate=200MB/s,credit=8GB,iops=2000",
+    "latency=200us,rate=200MB/s,burst_rate=1GB/s,credit=40GB,iops=10000",
+    // Both.
+    "latency=1ms,rate=100MB/s,burst_rate=170MB/s,credit=4GB,iops=500,burst_iops=3500,credit=120000io",
+];
+
+fn search(disk: &str, seconds: u64) -> DeviceFindings {
+    let mut device = SimulatedDevice::new(disk, 1 << 30);
+    run(&mut device, seconds)
+}
+
+fn run(device: &mut SimulatedDevice, seconds: u64) -> DeviceFindings {
+    let time = Duration::from_secs(seconds);
+    let mut search = Search::new(device, time, Arc::new(Unwatched));
+    assert!(search.run().is_ok(), "the search ended early");
+    search.found
+}
+
+/// Fails unless both are within 10 % of each other.
+fn near(disk: &str, what: &str, found: f64, expected: f64) {
+    let error = found / expected - 1.0;
+    assert!(error.abs() <= 0.10, "{disk}: {what} is {found}, expected {expected}");
+}
+
+fn check_limit(disk: &str, what: &str, found: Option<&Limit>, expected: Option<Expected>) {
+    let (Some(found), Some(expected)) = (found, expected) else {
+        panic!("{disk}: {what} is missing")
+    };
+    assert!(found.reached && found.steady, "{disk}: {what}: {found:?}");
+    near(disk, what, found.sustained.median, expected.rate as f64);
+    assert!(found.sustained.low <= found.sustained.median);
+    match (&found.burst, expected.burst) {
+        (None, None) => {}
+        (Some(found), Some(rate)) => {
+            near(disk, &format!("{what} burst"), found.rate, rate as f64);
+            near(disk, &format!("{what} credit"), found.credit, expected.credit as f64);
+            let lasts = expected.credit as f64 / (rate - expected.rate) as f64;
+            near(disk, &format!("{what} duration of the burst"), found.lasts_seconds, lasts);
+        }
+        (found, expected) => panic!("{disk}: {what} burst is {found:?}, expected {expected:?}"),
+    }
+}
+
+#[test]
+fn limits_latency_and_credits_are_found_within_ten_percent() {
+    for disk in DISKS {
+        let expected: Profile = disk.parse().expect("a profile");
+        let found = search(disk, if disk.contains("credit") { 180 } else { 40 });
+        let latency = expected.latency().as_secs_f64();
+        near(disk, "latency", found.latency_seconds().expect("measured"), latency);
+        check_limit(disk, "iops", found.iops.as_ref(), expected.iops());
+        check_limit(disk, "bandwidth", found.bandwidth.as_ref(), expected.bandwidth());
+        let iops = expected.iops().expect("a limit");
+        let product = latency * iops.burst.unwrap_or(iops.rate) as f64;
+        let concurrency = found.concurrency.expect("found");
+        let factor = f64::from(concurrency.recommended) / product.max(1.0);
+        assert!((0.5..=2.0).contains(&factor), "{disk}: {concurrency:?}, product {product}");
+        near(disk, "latency times throughput", concurrency.product, product);
+    }
+}
+
+/// A machine that is busy makes single I/Os late. Medians and steady rates must not follow them.
+#[test]
+fn late_completions_change_nothing() {
+    for disk in ["latency=2ms,rate=100MB/s,iops=3000", "latency=20ms,rate=40MB/s,iops=1000"] {
+        let expected: Profile = disk.parse().expect("a profile");
+        let mut device = SimulatedDevice::new(disk, 256 << 20);
+        device.hiccup = Some((997, Duration::from_millis(50)));
+        let found = run(&mut device, 40);
+        near(
+            disk,
+            "latency",
+            found.latency_seconds().expect("measured"),
+            expected.latency().as_secs_f64(),
+        );
+        check_limit(disk, "iops", found.iops.as_ref(), expected.iops());
+        check_limit(disk, "bandwidth", found.bandwidth.as_ref(), expected.bandwidth());
+    }
+}
+
+/// A limit that another one hides is at least as high as what was seen.
+#[test]
+fn a_hidden_limit_is_at_least_what_was_seen() {
+    // 8 kB reads use up the bandwidth at 2,441 a second.
+    let found = search("latency=1ms,rate=20MB/s,iops=10000", 40);
+    let iops = found.iops.expect("found");
+    assert!(!iops.reached && found.bandwidth.expect("found").reached);
+    near("few bytes", "iops", iops.sustained.median, 20e6 / 8192.0);
+    // 300 reads of a megabyte don't use up the bandwidth.
+    let found = search("latency=1ms,rate=1GB/s,iops=300", 40);
+    let bandwidth = found.bandwidth.expect("found");
+    assert!(!bandwidth.reached && found.iops.expect("found").reached);
+    near("few I/Os", "bandwidth", bandwidth.sustained.median, 300.0 * f64::from(1 << 20));
+}
+
+/// The line with this name; its value if it is a change, otherwise nothing.
+fn change(lines: &[Lines], target: Target, name: &str) -> Option<String> {
+    let lines = lines.iter().find(|lines| lines.target == target).expect("a target");
+    let line = lines.lines.iter().find(|line| line.name == name);
+    let line = line.unwrap_or_else(|| panic!("no line {name} for {target:?}"));
+    line.changed.then(|| line.value.clone())
+}
+
+#[test]
+fn the_lines_follow_from_the_disk() {
+    for disk in DISKS.into_iter().filter(|disk| !disk.contains("credit")) {
+        let profile: Profile = disk.parse().expect("a profile");
+        let found = search(disk, 40);
+        let product =
+            profile.latency().as_secs_f64() * profile.iops().expect("a limit").rate as f64;
+        let lines = settings(&found, false, true);
+        for target in Target::ALL {
+            let change = |name: &str| change(&lines, target, name);
+            let number = |name: &str| change(name).map(|value| value.parse::<f64>().expect(name));
+            let workers =
+                if target == Target::Postgres18 { "io_workers" } else { "io_max_workers" };
+            // The simulated io_uring is as fast as workers, unless it takes more than 32.
+            let method = change("io_method");
+            assert_eq!(method.is_some(), product > 34.0, "{disk}: {method:?}");
+            let usual = if target == Target::Postgres18 { 3.0 } else { 8.0 };
+            let helps = method.is_none() && product > 1.05 * usual;
+            assert_eq!(number(workers).is_some(), helps, "{disk}");
+            for name in ["effective_io_concurrency", "maintenance_io_concurrency"] {
+                match number(name) {
+                    Some(value) => {
+                        let factor = value / product;
+                        assert!((0.5..=2.0).contains(&factor), "{disk}: {value}, {product}");
+                    }
+                    // The default of 16 is within a few percent of the best.
+                    None => assert!(product < 17.0, "{disk}: {name}"),
+                }
+            }
+            let many = number("effective_io_concurrency").is_some_and(|value| value > 64.0);
+            let lines = lines.iter().find(|it| it.target == target).expect("a target");
+            let own = lines.lines.iter().any(|line| line.name == "io_max_concurrency");
+            assert_eq!(own, many, "{disk}");
+            // Latency alone doesn't make a durable write faster, and there is no page cache here.
+            if target != Target::Trunkline {
+                assert_eq!(change("wal_sync_method"), None);
+            }
+            assert!(lines.lines.iter().all(|line| !line.name.ends_with("flush_after")));
+        }
+    }
+}
+
+#[test]
+fn lines_are_text_for_a_configuration_file() {
+    let found = search("latency=20ms,rate=500MB/s,iops=20000", 40);
+    let lines = settings(&found, false, true);
+    let text = lines[0].text();
+    let comments = text.replace("\n# ", " ");
+    assert!(
+        comments.contains("Confidence: high. The default loses 99 % of these reads."),
+        "{text}"
+    );
+    assert!(comments.contains("Needs a restart.\nio_max_concurrency"), "{text}");
+    for expected in [
+        "\nio_method = io_uring\n",
+        "\n#io_workers = 3\n",
+        "Has no effect with io_method = io_uring.",
+        "\nio_max_concurrency = ",
+        "\nio_combine_limit = 1024kB\n",
+        "\nio_max_combine_limit = 1024kB\n",
+        "\n#random_page_cost = 4.0\n",
+        "\n#wal_sync_method = fdatasync\n",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    // Another device has the log.
+    let lines = settings(&found, true, true);
+    assert!(!lines[0].text().contains("wal_sync_method"));
+    // No interval without enough rounds, and no change without an interval.
+    let mut few = found.clone();
+    few.methods.iter_mut().for_each(|case| case.samples.truncate(6));
+    assert_eq!(change(&settings(&few, false, true), Target::Postgres18, "io_method"), None);
+}
+
+/// Ends a search after some windows.
+struct After(AtomicU64);
+
+impl Watcher for After {
+    fn cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0 || self.0.fetch_sub(1, Ordering::Relaxed) == 0
+    }
+}
+
+#[test]
+fn an_interrupted_search_keeps_what_it_has() {
+    let mut had = Vec::new();
+    for windows in [1, 40, 120, 300, 500] {
+        let mut device = SimulatedDevice::new("latency=5ms,rate=400MB/s,iops=10000", 1 << 30);
+        let watcher = Arc::new(After(AtomicU64::new(windows)));
+        let mut search = Search::new(&mut device, Duration::from_secs(40), watcher);
+        assert!(matches!(search.run(), Err(Ended::Cancelled)));
+        let found = std::mem::take(&mut search.found);
+        let all = [&found.bandwidth, &found.iops].map(Option::is_some);
+        had.push((found.fill.is_some(), all));
+        let lines = settings(&found, false, false);
+        let best = lines.iter().flat_map(|lines| &lines.lines).map(|line| line.confidence).max();
+        assert!(best < Some(Confidence::High), "{best:?}");
+        assert!(found.summary(false).iter().all(|row| !row.2.contains("confidence high")));
+    }
+    assert_eq!(had[0], (false, [false, false]));
+    assert_eq!(had[4], (true, [true, true]));
+    assert!(had.windows(2).all(|pair| pair[0] <= pair[1]), "{had:?}");
+}
+
+#[test]
+fn page_csv_and_json_have_the_same_numbers() {
+    let found = search("latency=5ms,rate=400MB/s,iops=10000", 40);
+    let settings = settings(&found, false, true);
+    let report = Calibrated {
+        schema: 1,
+        command: "calibrate".into(),
+        command_line: "trunkline calibrate -D 'a<b>'".into(),
+        program: "1".into(),
+        started: 0,
+        machine: Machine::describe(std::path::Path::new("/proc")),
+        directory: "a<b>".into(),
+        seconds: 40,
+        io_method: "io_uring".into(),
+        buffered_because: None,
+        complete: true,
+        found,
+        settings,
+    };
+    let page = report.to_html().expect("a page");
+    assert!(!page.contains("<script") && !page.contains("<link") && !page.contains("src="));
+    assert!(page.contains("a&lt;b&gt;") && !page.contains("a<b>"), "{page}");
+    // IOPS, GB/s and latency against load, size, and two long runs.
+    assert_eq!(page.matches("<figure>").count(), 6);
+    assert!(page.contains("knee: 64 in flight") && page.contains("sustained, steady"));
+    let csv = report.to_csv().expect("CSV");
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
+    let json: serde_json::Value =
+        serde_json::from_str(&report.to_json().expect("JSON")).expect("parsed");
+    let records: Vec<csv::StringRecord> =
+        reader.records().collect::<Result<_, _>>().expect("records");
+    let depths = json["found"]["depths"].as_array().expect("depths");
+    let random: Vec<&csv::StringRecord> =
+        records.iter().filter(|row| &row[0] == "random read" && &row[3] != "1").collect();
+    assert_eq!(random.len() + 1, depths.len());
+    for (row, step) in random.iter().zip(&depths[1..]) {
+        assert_eq!(row[5].parse::<f64>().ok(), step["ios_per_second"]["median"].as_f64());
+        assert_eq!(row[10].parse::<f64>().ok(), step["micros"]["p99"].as_f64());
+        let cells: String = row.iter().map(|cell| format!("<td>{cell}</td>")).collect();
+        assert!(page.contains(&cells), "{cells}");
+    }
+    let read: Calibrated = serde_json::from_value(json).expect("a report");
+    assert_eq!(read.settings, report.settings);
+}
+
+#[test]
+fn the_cost_of_a_random_page_is_that_of_the_manual() {
+    // A hard disk: 40 times slower than in order is the default's 4.
+    assert_eq!(page_cost(8192.0 / 100e6 * 40.0, 100e6), 4.0);
+    assert_eq!(page_cost(8192.0 / 100e6 * 200.0, 100e6), 4.0);
+    assert_eq!(page_cost(8192.0 / 100e6 * 25.0, 100e6), 2.5);
+    // Never cheaper than in order.
+    assert_eq!(page_cost(8192.0 / 100e6, 100e6), 1.0);
+}

@@ -1,0 +1,101 @@
+//! **Time plan**: how the time of a calibration is divided.
+//!
+//! Comparisons need their rounds, however short the calibration is. The rest goes into the two long
+//! runs, because a credit that lasts a minute looks like a steady state until it ends:
+//!
+//! | Part | Share | At least | Of 180 s |
+//! |---|---|---|---|
+//! | I/O methods, interleaved | 6 % | 6.4 s | 11 s |
+//! | durable writes, interleaved | 3.5 % | 4.8 s | 6 s |
+//! | flush settings, interleaved | 6 % | 5 s | 11 s |
+//! | latency | 1 % | one step | 2 s |
+//! | mixed reads and writes | 1.5 % | one step | 3 s |
+//! | fill the scratch file, sequential reads at rising size, then one long run | half of the rest | | 74 s |
+//! | of these, filling takes at most | 12 % | | 22 s |
+//! | random reads at rising depth, then one long run | half of the rest | | 74 s |
+
+use std::time::Duration;
+
+/// Time of a step of a sweep, as a part of the total.
+const STEP: f64 = 1.0 / 120.0;
+/// Windows of a step. The first one isn't used, and six samples give an interval.
+const WINDOWS: u32 = 7;
+/// A window isn't shorter, because a slow disk completes few I/Os in it.
+const WINDOW_MIN: Duration = Duration::from_millis(40);
+/// A window isn't longer.
+const WINDOW_MAX: Duration = Duration::from_millis(250);
+
+/// The parts of a calibration, in seconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TimePlan {
+    pub(crate) total: Duration,
+    pub(crate) window: Duration,
+    pub(crate) step: Duration,
+}
+
+impl TimePlan {
+    pub(crate) fn new(total: Duration) -> Self {
+        let window = total.mul_f64(STEP) / WINDOWS;
+        let window = window.clamp(WINDOW_MIN, WINDOW_MAX);
+        Self { total, window, step: window * WINDOWS }
+    }
+
+    fn part(&self, share: f64) -> Duration {
+        self.total.mul_f64(share)
+    }
+
+    /// Filling the scratch file, at most.
+    pub(crate) fn fill(&self) -> Duration {
+        self.part(0.12)
+    }
+
+    /// Everything that reads in order, with the filling.
+    pub(crate) fn sequential(&self) -> Duration {
+        let others = self.methods() + self.durable() + self.flush();
+        self.total.saturating_sub(others + self.latency() + self.mixed()) / 2
+    }
+
+    /// Everything that reads at random.
+    pub(crate) fn random(&self) -> Duration {
+        self.sequential()
+    }
+
+    pub(crate) fn latency(&self) -> Duration {
+        self.part(0.01).max(self.step)
+    }
+
+    pub(crate) fn mixed(&self) -> Duration {
+        self.part(0.015).max(self.step)
+    }
+
+    pub(crate) fn methods(&self) -> Duration {
+        self.part(0.06).max(Duration::from_millis(6_400))
+    }
+
+    pub(crate) fn durable(&self) -> Duration {
+        self.part(0.035).max(Duration::from_millis(4_800))
+    }
+
+    pub(crate) fn flush(&self) -> Duration {
+        self.part(0.06).max(Duration::from_secs(5))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_are_no_more_than_the_whole() {
+        for seconds in [30, 60, 180, 3600] {
+            let plan = TimePlan::new(Duration::from_secs(seconds));
+            let steps = plan.latency() + plan.mixed();
+            let parts = plan.sequential() + plan.random() + plan.methods() + plan.durable();
+            let all = parts + plan.flush() + steps;
+            assert!(all <= plan.total, "{seconds}: {all:?}");
+            // Both sweeps leave time for the long runs.
+            assert!(plan.step * 8 + plan.fill() < plan.sequential(), "{seconds}");
+            assert!(plan.step * 11 < plan.random(), "{seconds}");
+        }
+    }
+}

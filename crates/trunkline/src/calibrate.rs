@@ -1,0 +1,106 @@
+//! `trunkline calibrate`: measures a device and prints settings for `postgresql.conf`.
+//!
+//! ```text
+//!   calibrate -D DIR                                the file system of a data directory
+//!   calibrate -D DIR --scratch OTHER                that of OTHER
+//!   calibrate -D DIR --for 18 --conf io.conf        only the lines for PostgreSQL 18
+//!   … --save run.json --csv run.csv --html run.html reports
+//! ```
+//! The work itself is in the crate `trunkline-measure`. This module finds a place for the scratch
+//! files ([`scratch`]), starts the calibration, and prints its outcome.
+
+mod arguments;
+mod monitor;
+mod output;
+mod scratch;
+
+use trunkline_aio::facade::Arc;
+use trunkline_measure::{
+    Calibrated, Calibration, CalibrationPlan, Origin, refuse_cluster, write_report,
+};
+
+pub(crate) use self::arguments::CalibrateArgs;
+use self::monitor::CalibrationMonitor;
+use self::scratch::ScratchPlace;
+use crate::bench::command_line;
+use crate::exit::{Exit, Failure, message};
+use crate::help_text;
+use crate::interrupt::Interrupt;
+use crate::options::{Context, Global};
+use crate::output::{human_bytes, print, print_json};
+
+/// Runs the command.
+pub(crate) fn run(context: &Context<'_>, args: &CalibrateArgs) -> Result<Exit, Failure> {
+    let global = context.global;
+    let directory = global.require_pgdata()?;
+    // Find out now what would make the measured minutes useless at the end.
+    for path in args.reports() {
+        refuse_cluster(path)?;
+    }
+    let interrupt = Interrupt::install()?;
+    let (subject, chosen, size) = (directory.clone(), args.scratch.clone(), args.size);
+    // A file system may hang.
+    let place = interrupt.wait_for("find a place", move || {
+        ScratchPlace::find(&subject, chosen.as_deref(), size)
+    })??;
+    place.notes.iter().for_each(|text| message("warning", text));
+    let (path, seconds) = (place.directory.display(), args.time);
+    let text = format!("measuring \"{path}\" with up to {}, {seconds} s", human_bytes(place.bytes));
+    message("info", text);
+    let monitor = Arc::new(CalibrationMonitor::new(interrupt.clone(), global));
+    let plan = CalibrationPlan {
+        directory: place.directory,
+        bytes: place.bytes,
+        time: std::time::Duration::from_secs(args.time.into()),
+        has_own_log: place.has_own_log,
+    };
+    let (files, watcher) = (place.files, Arc::clone(&monitor));
+    let calibration =
+        interrupt.wait_for("start", move || Calibration::new(files, plan, watcher as _))??;
+    if let Some(problem) = calibration.direct_problem() {
+        let text = format!("no direct I/O ({problem}); reads may be served from the page cache");
+        message("warning", text);
+    }
+    interrupt.cancel_on_request(calibration.canceller());
+    let origin = Origin {
+        command_line: command_line(std::env::args_os()),
+        program: help_text::VERSION.to_owned(),
+    };
+    let measured = interrupt.wait_for("calibrate", move || calibration.run(origin));
+    monitor.clear();
+    let report = measured??;
+    finish(global, args, &report)?;
+    if report.complete {
+        return Ok(Exit::Good);
+    }
+    message("warning", "interrupted; only a part was measured, and the confidence is lower");
+    Ok(interrupt.exit())
+}
+
+/// Prints the report and writes its files.
+fn finish(global: &Global, args: &CalibrateArgs, report: &Calibrated) -> Result<(), Failure> {
+    for text in &report.found.skipped {
+        message("note", format_args!("not measured: {text}"));
+    }
+    let lines = args.target().and_then(|target| {
+        report.settings.iter().find(|lines| lines.target == target).map(|lines| lines.text())
+    });
+    match (global.json, &lines) {
+        (true, _) => print_json(report)?,
+        (false, Some(lines)) => print(lines)?,
+        (false, None) => print(&output::text(report))?,
+    }
+    if let (Some(path), Some(lines)) = (&args.conf, &lines) {
+        write_report(path, lines)?;
+    }
+    if let Some(path) = &args.save {
+        write_report(path, &report.to_json().map_err(Failure::cannot_run)?)?;
+    }
+    if let Some(path) = &args.csv {
+        write_report(path, &report.to_csv()?)?;
+    }
+    if let Some(path) = &args.html {
+        write_report(path, &report.to_html()?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! `trunkline calibrate` on slow disks whose limits are known, and killed at any moment.
+//!
+//! ```text
+//!   latency=20ms,rate=30MB/s,iops=400   ──▶ calibrate ──▶ the same numbers within 10 %
+//! ```
+//! A latency of 20 ms is far longer than the wait for a CPU on a busy machine. If a machine is even
+//! busier, a second or a third calibration may still be undisturbed.
+//!
+//! `TRUNKLINE_CALIBRATED_DISKS` replaces the two disks by others, separated by semicolons, and
+//! `TRUNKLINE_CALIBRATION_SECONDS` the time for each, for `cargo xtask soak calibrate`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use trunkline_aio::facade::env;
+use trunkline_slow_disk::{Limit, Profile};
+
+use crate::child::Running;
+use crate::need;
+use crate::slow_disk::Home;
+use crate::verify::binary;
+
+/// Without and with a credit for I/Os, which ends within seconds.
+const DISKS: &str = "latency=20ms,rate=30MB/s,iops=400;\
+                     latency=20ms,rate=30MB/s,iops=200,burst_iops=800,credit=3000io";
+
+/// Seconds for each of them.
+const SECONDS: &str = "45";
+
+/// Calibrations of a disk until one of them is right, at most.
+const ATTEMPTS: usize = 3;
+
+/// The largest error.
+const ERROR_MAX: f64 = 0.10;
+
+fn calibrate(directory: &Path, options: &[&str]) -> Running {
+    let mut command = Command::new(binary());
+    command.args(["calibrate", "-D"]).arg(directory).args(options);
+    Running::start(&mut command)
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("a directory").flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Measures a mounted disk. Each phase has a time limit of its own.
+fn measured(mount: &Path, report: &Path, seconds: &str) -> Value {
+    let path = report.to_str().expect("a name");
+    let mut running =
+        calibrate(mount, &["--time", seconds, "--size", "128MB", "--for", "18", "--save", path]);
+    for phase in [
+        "sequential reads until steady",
+        "latency",
+        "random reads until steady",
+        "I/O methods",
+        "durable writes",
+        "flush settings",
+    ] {
+        running.wait_for_message(&format!("info: {phase} ("));
+    }
+    let ended = running.wait_for_end();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    serde_json::from_str(&fs::read_to_string(report).expect("read")).expect("JSON")
+}
+
+/// What is wrong about a calibration.
+fn errors(found: &Value, profile: &Profile) -> Vec<String> {
+    let mut errors = Vec::new();
+    let mut check = |what: &str, found: &Value, expected: f64| {
+        let error = found.as_f64().map(|found| found / expected - 1.0);
+        if error.is_none_or(|error| error.abs() > ERROR_MAX) {
+            errors.push(format!("{what} is {found}, expected {expected}"));
+        }
+    };
+    let latency = profile.latency().as_secs_f64();
+    check("latency", &found["latency"]["micros"]["p50"], latency * 1e6);
+    let mut limit = |name: &str, expected: Option<Limit>| {
+        let Some(expected) = expected else { return };
+        let found = &found[name];
+        check(name, &found["sustained"]["median"], expected.rate as f64);
+        if let Some(burst) = expected.burst {
+            check(&format!("burst of {name}"), &found["burst"]["rate"], burst as f64);
+            check(&format!("credit of {name}"), &found["burst"]["credit"], expected.credit as f64);
+        } else if !found["burst"].is_null() {
+            check(&format!("burst of {name}"), &Value::Null, 0.0);
+        }
+    };
+    limit("iops", profile.iops());
+    limit("bandwidth", profile.bandwidth());
+    let product = profile.iops().map(|iops| latency * iops.burst.unwrap_or(iops.rate) as f64);
+    let recommended = &found["concurrency"]["recommended"];
+    let factor = recommended.as_f64().zip(product).map(|(it, product)| it / product.max(1.0));
+    if factor.is_none_or(|factor| !(0.5..=2.0).contains(&factor)) {
+        errors.push(format!("concurrency is {recommended}, latency x throughput is {product:?}"));
+    }
+    errors
+}
+
+#[test]
+fn limits_of_mounted_disks_are_found_within_ten_percent() {
+    if !need::fuse() {
+        return;
+    }
+    let text = |name: &str| env::var(name).and_then(|value| value.into_string().ok());
+    let disks = text("TRUNKLINE_CALIBRATED_DISKS").unwrap_or_else(|| DISKS.to_owned());
+    let seconds = text("TRUNKLINE_CALIBRATION_SECONDS").unwrap_or_else(|| SECONDS.to_owned());
+    for disk in disks.split(';').map(str::trim) {
+        let profile: Profile = disk.parse().expect("a profile");
+        let mut wrong = Vec::new();
+        for _ in 0..ATTEMPTS {
+            // A new mount has its full credit.
+            let home = Home::new();
+            let mount = home.start(disk);
+            let mut mount = mount;
+            mount.wait_for_output("error of the median");
+            let report = home.mount().with_file_name("report.json");
+            let found = measured(&home.mount(), &report, &seconds);
+            assert_eq!(names(&home.directory()), [""; 0]);
+            mount.signal(Signal::TERM);
+            assert_eq!(mount.wait_for_end().status.code(), Some(0));
+            wrong = errors(&found["found"], &profile);
+            println!("calibrated {disk}: {}", if wrong.is_empty() { "ok" } else { "wrong" });
+            if wrong.is_empty() {
+                break;
+            }
+        }
+        assert!(wrong.is_empty(), "{disk}: {}", wrong.join("; "));
+    }
+}
+
+#[test]
+fn a_killed_calibration_leaves_nothing() {
+    let home = tempfile::tempdir().expect("a directory");
+    for phase in [
+        "info: measuring",
+        "info: writing the scratch file",
+        "info: sequential reads of 16 kB",
+        "info: sequential reads until steady",
+    ] {
+        let mut running = calibrate(home.path(), &["--time", "120", "--size", "64MB"]);
+        running.wait_for_message(phase);
+        running.signal(Signal::KILL);
+        running.wait_for_end();
+        assert_eq!(names(home.path()), [""; 0], "killed after {phase:?}");
+    }
+    // At moments that depend on the machine.
+    for _ in 0..20 {
+        let running = calibrate(home.path(), &["--time", "120", "--size", "64MB"]);
+        running.signal(Signal::KILL);
+        running.wait_for_end();
+        assert_eq!(names(home.path()), [""; 0]);
+    }
+    // Where files have names at first, the next start removes the name.
+    fs::write(home.path().join(".trunkline-scratch-4194304"), "").expect("written");
+    let mut running = calibrate(home.path(), &["--time", "120", "--size", "64MB"]);
+    running.wait_for_message("info: measuring");
+    assert_eq!(names(home.path()), [""; 0]);
+    running.signal(Signal::KILL);
+    running.wait_for_end();
+}
+
+#[test]
+fn a_mount_that_is_a_data_directory_needs_another_place() {
+    if !need::fuse() {
+        return;
+    }
+    let home = Home::new();
+    fs::create_dir(home.directory().join("global")).expect("made");
+    fs::write(home.directory().join("PG_VERSION"), "18\n").expect("written");
+    let mut mount = home.start("latency=1ms");
+    mount.wait_for_output("error of the median");
+    let ended = calibrate(&home.mount(), &[]).wait_for_end();
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    assert!(ended.stderr.contains("no directory on the file system of "), "{ended:?}");
+    assert!(ended.stderr.contains("hint: use --scratch DIR"), "{ended:?}");
+    let mut found = names(&home.directory());
+    found.sort();
+    assert_eq!(found, ["PG_VERSION", "global"]);
+    mount.signal(Signal::TERM);
+    mount.wait_for_end();
+}

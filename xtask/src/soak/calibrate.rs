@@ -1,0 +1,63 @@
+//! **Calibration of slow disks**: `trunkline calibrate` on twenty mounts, each with another latency,
+//! bandwidth, number of I/Os and credit, which it has to find within 10 %.
+//!
+//! CI does the same with two of them, and with all kinds of disks on a simulated clock. What only a
+//! mount can show is whether a real program on a real machine measures them. A busy machine adds its
+//! own latency, so this needs an idle one. FUSE adds a tenth of a millisecond to each request and
+//! takes a CPU for some ten thousand requests per second, so there is no latency below 2 ms here, and
+//! no more than 5,000 I/Os per second.
+
+use crate::failure::Failure;
+use crate::tally::Tally;
+use crate::tree::Checkout;
+
+/// Profiles of `trunkline slow-disk`. Every credit ends within a minute at full speed.
+const DISKS: [&str; 20] = [
+    "latency=2ms,rate=20MB/s,iops=300",
+    "latency=2ms,rate=100MB/s,iops=1000",
+    "latency=2ms,rate=200MB/s,iops=3000",
+    "latency=2ms,rate=400MB/s,iops=5000",
+    "latency=5ms,rate=20MB/s,iops=500",
+    "latency=5ms,rate=60MB/s,iops=300",
+    "latency=5ms,rate=125MB/s,iops=3000",
+    "latency=5ms,rate=300MB/s,iops=5000",
+    "latency=10ms,rate=50MB/s,iops=1000",
+    "latency=10ms,rate=200MB/s,iops=2000",
+    "latency=10ms,rate=125MB/s,iops=3000,io_size=256KiB",
+    "latency=20ms,rate=20MB/s,iops=300",
+    "latency=20ms,rate=100MB/s,iops=1000",
+    "latency=20ms,rate=300MB/s,iops=5000",
+    "latency=2ms,rate=125MB/s,iops=300,burst_iops=3000,credit=54000io",
+    "latency=5ms,rate=100MB/s,iops=500,burst_iops=3500,credit=60000io",
+    "latency=10ms,rate=60MB/s,iops=400,burst_iops=1200,credit=20000io",
+    "latency=20ms,rate=100MB/s,iops=1000,burst_iops=2000,credit=40000io",
+    "latency=2ms,rate=50MB/s,burst_rate=200MB/s,credit=6GB,iops=2000",
+    "latency=10ms,rate=100MB/s,burst_rate=170MB/s,credit=3GB,iops=1500",
+];
+
+/// Seconds for each disk: the default of the command.
+const SECONDS: &str = "180";
+
+/// Calibrates all of them.
+pub(super) fn run(checkout: &Checkout) -> Result<String, Failure> {
+    let command =
+        "test --release -p trunkline --test environment limits_of_mounted -- --show-output";
+    let test = checkout
+        .cargo(command)
+        .env("TRUNKLINE_CALIBRATED_DISKS", DISKS.join(";"))
+        .env("TRUNKLINE_CALIBRATION_SECONDS", SECONDS);
+    let (mut tally, mut right, mut wrong) = (Tally::default(), 0, 0);
+    let code = test.tee(|line| {
+        // A line for each attempt, such as "calibrated latency=2ms,iops=300: ok".
+        if line.trim_start().starts_with("calibrated ") {
+            if line.trim_end().ends_with(": ok") { right += 1 } else { wrong += 1 }
+        }
+        tally.line(line)
+    })?;
+    let summary =
+        format!("{right} of {} disks within 10 %, {wrong} attempts repeated", DISKS.len());
+    match code {
+        Some(0) if right == DISKS.len() && tally.skipped.is_empty() => Ok(summary),
+        _ => Err(Failure::new(format!("{test} failed: {summary}"))),
+    }
+}
