@@ -182,6 +182,7 @@ mod tests {
             &["checksums"],
             &["random-queries"],
             &["faults", "more"],
+            &["calibrate", "more"],
         ] {
             let failure = run(&checkout, args).unwrap_err();
             assert_eq!(failure.exit_code(), 2, "{args:?}");

@@ -68,17 +68,25 @@ fn has_version(path: &Path) -> bool {
     path.join("PG_VERSION").exists()
 }
 
-/// Whether files in this directory belong to a cluster: it is a data directory or inside one, or it
-/// is a tablespace or a directory of log files.
+/// Whether this is the directory of a log, which may be outside of the data directory: a server keeps
+/// the state of archived segments there.
+fn is_log(path: &Path) -> bool {
+    path.join("archive_status").is_dir()
+}
+
+/// Whether files in this directory belong to a cluster: it is a data directory, a directory for its
+/// log, or inside one of them, or it is a tablespace.
 pub(crate) fn belongs_to_cluster(path: &Path) -> bool {
     let is_tablespace = |path: &Path| {
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
         entries.take(LOOKED_AT_MAX).any(|entry| is_tablespace_directory(&entry.file_name()))
     };
-    let inside = path
-        .ancestors()
-        .any(|path| has_version(path) || path.file_name().is_some_and(is_tablespace_directory));
-    inside || is_tablespace(path) || path.join("archive_status").is_dir()
+    let is_of_cluster = |path: &Path| {
+        let is_tablespace = path.file_name().is_some_and(is_tablespace_directory);
+        has_version(path) || is_log(path) || is_tablespace
+    };
+    let inside = path.ancestors().any(is_of_cluster);
+    inside || is_tablespace(path)
 }
 
 /// Names such as `PG_18_202506291`.
@@ -137,9 +145,16 @@ mod tests {
 
     #[test]
     fn scratch_directories_are_outside_of_clusters() {
-        let home = home(&["data/PG_VERSION", "data/base/5/1259", "space/PG_18_202506291/5/1"]);
+        let home = home(&[
+            "data/PG_VERSION",
+            "data/base/5/1259",
+            "space/PG_18_202506291/5/1",
+            "log/archive_status/000000010000000000000001.done",
+        ]);
         let root = home.path().canonicalize().expect("exists");
-        for place in ["data", "data/base/5", "space", "space/PG_18_202506291/5"] {
+        for place in
+            ["data", "data/base/5", "space", "space/PG_18_202506291/5", "log", "log/archive_status"]
+        {
             let place = places(&root.join(place)).expect("a place").remove(0);
             let directories = place.scratch_directories();
             assert_eq!(directories.first(), Some(&root), "{place:?}");

@@ -15,6 +15,7 @@ use trunkline_measure::{CALIBRATION_BYTES_BESIDE, CALIBRATION_BYTES_MIN, Scratch
 use trunkline_sample::room;
 
 use crate::exit::Failure;
+use crate::mount::Mount;
 use crate::output::human_bytes;
 use crate::place::{Place, belongs_to_cluster, places};
 use crate::scratch_file;
@@ -50,21 +51,23 @@ impl ScratchPlace {
         let (Some(place), mut notes) = (all.first(), Vec::new()) else {
             return Err(Failure::usage("no directory to measure"));
         };
-        let has_own_log = all.iter().any(|it| it.path.ends_with("pg_wal"));
+        let (measured, directories) = match chosen {
+            None => (place.mount.clone(), place.scratch_directories()),
+            Some(chosen) => {
+                let own = places(chosen).map_err(|error| unusable(chosen, &error))?;
+                let own = own.into_iter().next().unwrap_or_else(|| place.clone());
+                check_chosen(&own, place, &mut notes)?;
+                (own.mount, vec![own.path])
+            }
+        };
+        // A link may lead anywhere.
+        let log = place.path.join("pg_wal").canonicalize();
+        let has_own_log = log.and_then(|log| Mount::of(&log)).is_ok_and(|log| log != measured);
         if has_own_log {
             let text = "pg_wal is on another file system, so there is no line for wal_sync_method; \
                         use -D with that directory";
             notes.push(text.to_owned());
         }
-        let directories = match chosen {
-            None => place.scratch_directories(),
-            Some(chosen) => {
-                let own = places(chosen).map_err(|error| unusable(chosen, &error))?;
-                let own = own.into_iter().next().unwrap_or_else(|| place.clone());
-                check_chosen(&own, place, &mut notes)?;
-                vec![own.path]
-            }
-        };
         let (directory, files) = create(place, directories)?;
         let bytes = fitting(&directory, size, &mut notes)?;
         Ok(ScratchPlace { directory, files, bytes, has_own_log, notes })

@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use serde_json::Value;
 
 use crate::jobs::{cluster, signal};
-use crate::{json, run, trunkline};
+use crate::{run, trunkline};
 
 /// The shortest calibration.
 const QUICK: [&str; 4] = ["--time", "30", "--size", "64MB"];
@@ -72,7 +72,8 @@ fn a_calibration_has_lines_and_reports_and_leaves_the_cluster_alone() {
             |line: &str| line.trim_start_matches('#').starts_with(&format!("{name} = "));
         assert!(out.lines().any(is_setting), "{name}: {out}");
     }
-    let report = json(&fs::read_to_string(&save).expect("read"));
+    let report: Value =
+        serde_json::from_str(&fs::read_to_string(&save).expect("read")).expect("JSON");
     assert_eq!((&report["schema"], &report["complete"]), (&1.into(), &true.into()));
     check_reports(&report, &out, [&csv, &html]);
 }
@@ -167,7 +168,7 @@ fn wrong_usage_of_calibrate_is_explained() {
     let directory = home.path().to_string_lossy().into_owned();
     for (arguments, expected) in [
         (&["calibrate"][..], "no data directory given"),
-        (&["calibrate", "-D", &path], "file\": Not a directory"),
+        (&["calibrate", "-D", &path], "file\": not a directory"),
         (&["calibrate", "-D", &missing], "missing\": No such file or directory"),
         (&["calibrate", "-D", &directory, "--scratch", &missing], "No such file or directory"),
         (&["calibrate", "--size", "15MB"], "must be in range 16MB..1TB"),

@@ -1,9 +1,9 @@
 //! `trunkline calibrate` on slow disks whose limits are known, and killed at any moment.
 //!
 //! ```text
-//!   latency=20ms,rate=30MB/s,iops=400   ──▶ calibrate ──▶ the same numbers within 10 %
+//!   latency=40ms,rate=30MB/s,iops=400   ──▶ calibrate ──▶ the same numbers within 10 %
 //! ```
-//! A latency of 20 ms is far longer than the wait for a CPU on a busy machine. If a machine is even
+//! A latency of 40 ms is far longer than the wait for a CPU on a busy machine. If a machine is even
 //! busier, a second or a third calibration may still be undisturbed.
 //!
 //! `TRUNKLINE_CALIBRATED_DISKS` replaces the two disks by others, separated by semicolons, and
@@ -24,8 +24,8 @@ use crate::slow_disk::Home;
 use crate::verify::binary;
 
 /// Without and with a credit for I/Os, which ends within seconds.
-const DISKS: &str = "latency=20ms,rate=30MB/s,iops=400;\
-                     latency=20ms,rate=30MB/s,iops=200,burst_iops=800,credit=3000io";
+const DISKS: &str = "latency=40ms,rate=30MB/s,iops=400;\
+                     latency=40ms,rate=30MB/s,iops=200,burst_iops=800,credit=3000io";
 
 /// Seconds for each of them.
 const SECONDS: &str = "45";
@@ -114,8 +114,7 @@ fn limits_of_mounted_disks_are_found_within_ten_percent() {
         for _ in 0..ATTEMPTS {
             // A new mount has its full credit.
             let home = Home::new();
-            let mount = home.start(disk);
-            let mut mount = mount;
+            let mut mount = home.start(disk);
             mount.wait_for_output("error of the median");
             let report = home.mount().with_file_name("report.json");
             let found = measured(&home.mount(), &report, &seconds);
@@ -123,7 +122,8 @@ fn limits_of_mounted_disks_are_found_within_ten_percent() {
             mount.signal(Signal::TERM);
             assert_eq!(mount.wait_for_end().status.code(), Some(0));
             wrong = errors(&found["found"], &profile);
-            println!("calibrated {disk}: {}", if wrong.is_empty() { "ok" } else { "wrong" });
+            let result = if wrong.is_empty() { "ok".to_owned() } else { wrong.join(", ") };
+            println!("calibrated {disk}: {result}");
             if wrong.is_empty() {
                 break;
             }
