@@ -32,6 +32,10 @@ use crate::output::{human_bytes, print, print_json};
 /// Runs the command.
 pub(crate) fn run(context: &Context<'_>, args: &CalibrateArgs) -> Result<Exit, Failure> {
     let global = context.global;
+    if let Some(name) = context.given.first() {
+        let text = format!("parameter \"{name}\" has no effect on this command");
+        return Err(Failure::usage(text).with_hint("calibrate measures what settings should be"));
+    }
     let directory = global.require_pgdata()?;
     // Find out now what would make the measured minutes useless at the end.
     for path in args.reports() {

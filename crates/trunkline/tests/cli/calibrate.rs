@@ -176,6 +176,7 @@ fn wrong_usage_of_calibrate_is_explained() {
         (&["calibrate", "--time", "29"], "must be in range 30..86400"),
         (&["calibrate", "--for", "17"], "[possible values: 18, 19, trunkline]"),
         (&["calibrate", "--conf", "x"], "--for <SERVER>"),
+        (&["--io-method", "sync", "calibrate"], "\"io_method\" has no effect on this command"),
     ] {
         let (code, out, err) = run(arguments);
         let is_explained = code == 2 && out.is_empty() && err.contains(expected);
