@@ -163,7 +163,7 @@ impl RealDevice {
         let status = self.aio.set_method(load.method.unwrap_or(MethodKind::IoUring));
         match load.method {
             Some(wanted) if status.used != wanted => {
-                let reason = status.fallbacks.last().map(ToString::to_string);
+                let reason = status.fallbacks.last().map(|it| without_number(&it.to_string()));
                 let missing = || format!("{} is not available", wanted.name());
                 Err(DeviceError::Unsupported(reason.unwrap_or_else(missing)))
             }
@@ -416,6 +416,15 @@ impl Device for RealDevice {
     }
 }
 
+/// A message without the number of its error, such as ` (os error 12)`.
+fn without_number(text: &str) -> String {
+    let parts = text.split_once(" (os error ").and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(')')?;
+        Some(format!("{before}{after}"))
+    });
+    parts.unwrap_or_else(|| text.to_owned())
+}
+
 /// A path that opens the same file again, with flags of its own. The file may have no name.
 fn reopening(file: &StdFile) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
@@ -436,4 +445,16 @@ fn slots(aio: &Aio, count: usize, frames: u32, rng: &mut Rng) -> Result<Slots, M
         memory.push(lease);
     }
     Ok(slots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_number;
+
+    #[test]
+    fn messages_have_no_error_numbers() {
+        let text = "memory is 0 kB (Cannot allocate memory (os error 12)); none";
+        assert_eq!(without_number(text), "memory is 0 kB (Cannot allocate memory); none");
+        assert_eq!(without_number("no (os error"), "no (os error");
+    }
 }
