@@ -22,6 +22,9 @@ use serde::{Deserialize, Serialize};
 /// The confidence of an interval, unless the caller asks for another one.
 const CONFIDENCE: f64 = 0.95;
 
+/// The confidence of each of two intervals that are divided by each other.
+const CONFIDENCE_OF_EACH: f64 = 0.975;
+
 /// A median with its confidence interval. If there are too few samples for the confidence, no such
 /// interval exists, so we report the full range instead.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -58,6 +61,14 @@ impl Estimate {
     pub fn samples_min(confidence: f64) -> usize {
         // The full range of n samples misses the median with probability 2 / 2^n.
         (1..64).find(|&n| 0.5_f64.powi(n - 1) <= 1.0 - confidence).map_or(64, |n| n as usize)
+    }
+
+    /// The ratio of the medians of independent samples, with 95 % confidence. `None` if there are too
+    /// few samples.
+    pub(crate) fn ratio(over: &[f64], under: &[f64]) -> Option<Self> {
+        let enough = over.len().min(under.len()) >= Self::samples_min(CONFIDENCE_OF_EACH);
+        let of = |samples: &[f64]| Self::with_confidence(samples.to_vec(), CONFIDENCE_OF_EACH);
+        enough.then(|| Self::quotient(of(over), of(under)))
     }
 
     /// The ratio of the medians of independent samples: if both intervals contain their median, it is

@@ -15,11 +15,10 @@ mod output;
 mod scratch;
 
 use trunkline_aio::facade::Arc;
-use trunkline_measure::{
-    Calibrated, Calibration, CalibrationPlan, Origin, refuse_cluster, write_report,
-};
+use trunkline_measure::{Calibrated, Calibration, CalibrationPlan, Origin, refuse_cluster};
 
 pub(crate) use self::arguments::CalibrateArgs;
+use self::arguments::Format;
 use self::monitor::CalibrationMonitor;
 use self::scratch::ScratchPlace;
 use crate::bench::command_line;
@@ -28,6 +27,7 @@ use crate::help_text;
 use crate::interrupt::Interrupt;
 use crate::options::{Context, Global};
 use crate::output::{human_bytes, print, print_json};
+use crate::report_files::ReportFiles;
 
 /// Runs the command.
 pub(crate) fn run(context: &Context<'_>, args: &CalibrateArgs) -> Result<Exit, Failure> {
@@ -38,10 +38,12 @@ pub(crate) fn run(context: &Context<'_>, args: &CalibrateArgs) -> Result<Exit, F
     }
     let directory = global.require_pgdata()?;
     // Find out now what would make the measured minutes useless at the end.
-    for path in args.reports() {
+    for (_, path) in args.reports() {
         refuse_cluster(path)?;
     }
     let interrupt = Interrupt::install()?;
+    let files = args.reports().map(|(format, path)| (format, path.to_owned()));
+    let files = ReportFiles::create(files)?;
     let (subject, chosen, size) = (directory.clone(), args.scratch.clone(), args.size);
     // A file system may hang.
     let place = interrupt.wait_for("find a place", move || {
@@ -58,9 +60,9 @@ pub(crate) fn run(context: &Context<'_>, args: &CalibrateArgs) -> Result<Exit, F
         time: std::time::Duration::from_secs(args.time.into()),
         has_own_log: place.has_own_log,
     };
-    let (files, watcher) = (place.files, Arc::clone(&monitor));
+    let (scratch, watcher) = (place.files, Arc::clone(&monitor));
     let calibration =
-        interrupt.wait_for("start", move || Calibration::new(files, plan, watcher as _))??;
+        interrupt.wait_for("start", move || Calibration::new(scratch, plan, watcher as _))??;
     if let Some(problem) = calibration.direct_problem() {
         let text = format!("no direct I/O ({problem}); reads may be served from the page cache");
         message("warning", text);
@@ -73,7 +75,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CalibrateArgs) -> Result<Exit, F
     let measured = interrupt.wait_for("calibrate", move || calibration.run(origin));
     monitor.clear();
     let report = measured??;
-    finish(global, args, &report)?;
+    finish(global, args, files, &report)?;
     if report.complete {
         return Ok(Exit::Good);
     }
@@ -81,30 +83,30 @@ pub(crate) fn run(context: &Context<'_>, args: &CalibrateArgs) -> Result<Exit, F
     Ok(interrupt.exit())
 }
 
-/// Prints the report and writes its files.
-fn finish(global: &Global, args: &CalibrateArgs, report: &Calibrated) -> Result<(), Failure> {
+/// Writes the report's files and prints it. The files come first, because printing fails if the
+/// reader of our output has ended.
+fn finish(
+    global: &Global,
+    args: &CalibrateArgs,
+    files: ReportFiles<Format>,
+    report: &Calibrated,
+) -> Result<(), Failure> {
     for text in &report.found.skipped {
         message("note", format_args!("not measured: {text}"));
     }
     let lines = args.target().and_then(|target| {
         report.settings.iter().find(|lines| lines.target == target).map(|lines| lines.text())
     });
+    let written = files.write(|format| match format {
+        Format::Conf => Ok(lines.clone().unwrap_or_default()),
+        Format::Json => report.to_json().map_err(Failure::cannot_run),
+        Format::Csv => Ok(report.to_csv()?),
+        Format::Html => Ok(report.to_html()?),
+    });
     match (global.json, &lines) {
         (true, _) => print_json(report)?,
         (false, Some(lines)) => print(lines)?,
         (false, None) => print(&output::text(report))?,
     }
-    if let (Some(path), Some(lines)) = (&args.conf, &lines) {
-        write_report(path, lines)?;
-    }
-    if let Some(path) = &args.save {
-        write_report(path, &report.to_json().map_err(Failure::cannot_run)?)?;
-    }
-    if let Some(path) = &args.csv {
-        write_report(path, &report.to_csv()?)?;
-    }
-    if let Some(path) = &args.html {
-        write_report(path, &report.to_html()?)?;
-    }
-    Ok(())
+    written
 }

@@ -47,6 +47,7 @@ mod prewarm;
 mod progress;
 #[cfg(feature = "sql")]
 mod query;
+mod report_files;
 mod scratch_file;
 #[cfg(feature = "sql")]
 mod serve;

@@ -82,7 +82,7 @@ impl Contestant {
         let all: Vec<&Window> = windows.iter().collect();
         let sample = match measure {
             Measure::Rate => (seconds > 0.0).then(|| count as f64 / seconds),
-            Measure::P99 => times(&all).map(|times| times.p99),
+            Measure::P99 => times(&all).and_then(|times| times.p99),
         };
         if let Some(sample) = sample.filter(|_| count > 0) {
             self.samples.push(sample);

@@ -140,7 +140,8 @@ fn case(work: &str, case: &Case) -> Vec<String> {
 }
 
 fn times(times: Option<Percentiles>) -> [String; 3] {
-    times.map_or_else(Default::default, |Percentiles { p50, p99, p999 }| {
-        [p50, p99, p999].map(|micros| micros.to_string())
+    times.map_or_else(Default::default, |Percentiles { p50, p99, p999, .. }| {
+        [Some(p50), p99, p999]
+            .map(|micros| micros.map(|micros| micros.to_string()).unwrap_or_default())
     })
 }

@@ -39,12 +39,12 @@ fn depth(title: &str, unit: &str, found: &DeviceFindings, value: fn(&Step) -> f6
 
 /// Latency percentiles against load.
 fn latency(found: &DeviceFindings) -> Option<Plot> {
-    let line = |name: &str, of: fn(&Percentiles) -> f64| {
-        let point = |step: &Step| Some((step.ios_per_second.median, of(&step.micros?) / 1e3));
+    let line = |name: &str, of: fn(&Percentiles) -> Option<f64>| {
+        let point = |step: &Step| Some((step.ios_per_second.median, of(&step.micros?)? / 1e3));
         Line { name: name.to_owned(), points: found.depths.iter().filter_map(point).collect() }
     };
     let lines = vec![
-        line("median", |times| times.p50),
+        line("median", |times| Some(times.p50)),
         line("99th percentile", |times| times.p99),
         line("99.9th percentile", |times| times.p999),
     ];

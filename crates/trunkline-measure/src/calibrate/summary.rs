@@ -5,6 +5,7 @@ use super::findings::DeviceFindings;
 use super::limit::Limit;
 use super::step::Step;
 use crate::estimate::Estimate;
+use crate::latency::Percentiles;
 
 /// A name, a value, and a note.
 type Row = (String, String, String);
@@ -17,7 +18,7 @@ impl DeviceFindings {
             rows.push((name.to_owned(), value, note));
         };
         if let Some((step, times)) = self.latency.as_ref().and_then(|it| Some((it, it.micros?))) {
-            let note = format!("p99 {:.0} µs, {}", times.p99, sure(step, is_complete));
+            let note = format!("{}{}", p99(times), sure(step, is_complete));
             add("latency, idle", format!("{:.0} µs", times.p50), note);
         }
         if let Some(limit) = &self.iops {
@@ -42,22 +43,27 @@ impl DeviceFindings {
         if let Some((step, times)) = self.mixed.as_ref().and_then(|it| Some((it, it.micros?))) {
             let value = format!("{:.0}/s", step.ios_per_second.median);
             let note = format!(
-                "{} in flight, reads p50 {:.0} µs, p99 {:.0} µs, {}",
+                "{} in flight, reads p50 {:.0} µs, {}{}",
                 step.depth,
                 times.p50,
-                times.p99,
+                p99(times),
                 sure(step, is_complete)
             );
             add("mixed, 70 % reads", value, note);
         }
         for case in &self.durable {
             let Estimate { median, low, high } = case.value;
-            let p99 = case.micros.map_or(f64::NAN, |times| times.p99);
-            let note = format!("{low:.0}..{high:.0}, p99 {p99:.0} µs");
+            let p99 = case.micros.map(p99).unwrap_or_default();
+            let note = format!("{p99}{low:.0}..{high:.0}");
             add(&format!("durable, {}", case.name), format!("{median:.0}/s"), note);
         }
         rows
     }
+}
+
+/// The 99th percentile, if there are enough I/Os for it.
+fn p99(times: Percentiles) -> String {
+    times.p99.map(|micros| format!("p99 {micros:.0} µs, ")).unwrap_or_default()
 }
 
 fn sure(step: &Step, is_complete: bool) -> String {

@@ -1,18 +1,11 @@
-//! The files that `bench` writes its report to.
-//!
-//! They are created before the measurement, as `NAME.partial`, so that a directory that is missing or
-//! read-only is noticed before hours are spent. They get their names when they are complete. An
-//! existing file is kept if there is nothing to replace it with, for example after an early Ctrl-C.
+//! The files that `bench` writes its report to. An existing file is kept if there is nothing to
+//! replace it with, for example after an early Ctrl-C.
 
-use std::path::PathBuf;
-
-use trunkline_engine::copy::{Output, Outputs};
 use trunkline_measure::{Report, to_csv, to_html};
 
 use super::arguments::BenchArgs;
-use crate::copy::outputs::Files;
-use crate::data_dir::resolve_link;
 use crate::exit::Failure;
+use crate::report_files;
 
 /// Formats of a report.
 #[derive(Debug, Clone, Copy)]
@@ -22,25 +15,16 @@ enum Format {
     Html,
 }
 
-/// The files of one run. Those that are dropped without [`ReportFiles::write`] are removed.
-pub(super) struct ReportFiles(Vec<(Format, Box<dyn Output>)>);
+/// The files of one run.
+pub(super) struct ReportFiles(report_files::ReportFiles<Format>);
 
 impl ReportFiles {
-    /// Creates the files. Pipes and devices are opened.
+    /// Creates the files.
     pub(super) fn create(args: &BenchArgs) -> Result<ReportFiles, Failure> {
         let files =
             [(Format::Json, &args.save), (Format::Csv, &args.csv), (Format::Html, &args.html)];
         let files = files.into_iter().filter_map(|(format, path)| Some((format, path.clone()?)));
-        Self::open(files.collect())
-    }
-
-    fn open(files: Vec<(Format, PathBuf)>) -> Result<ReportFiles, Failure> {
-        let files = files.into_iter().map(|(format, path)| (format, resolve_link(&path)));
-        let (formats, paths): (Vec<Format>, Vec<PathBuf>) = files.unzip();
-        let files = Files(paths);
-        let create = |(task, format)| Ok((format, files.open(task).map_err(Failure::cannot_run)?));
-        let outputs = formats.into_iter().enumerate().map(create);
-        Ok(ReportFiles(outputs.collect::<Result<_, Failure>>()?))
+        report_files::ReportFiles::create(files).map(ReportFiles)
     }
 
     /// Writes the report to all files, and returns the first error. A report without measurements
@@ -49,23 +33,12 @@ impl ReportFiles {
         if report.measurements.is_empty() {
             return Ok(());
         }
-        let mut result = Ok(());
-        for (format, output) in self.0 {
-            let written = write(format, output, report);
-            result = result.and(written);
-        }
-        result
+        self.0.write(|format| match format {
+            Format::Json => report.to_json().map_err(Failure::cannot_run),
+            Format::Csv => Ok(to_csv(report)?),
+            Format::Html => Ok(to_html(report)?),
+        })
     }
-}
-
-fn write(format: Format, mut output: Box<dyn Output>, report: &Report) -> Result<(), Failure> {
-    let text = match format {
-        Format::Json => report.to_json().map_err(Failure::cannot_run)?,
-        Format::Csv => to_csv(report)?,
-        Format::Html => to_html(report)?,
-    };
-    let written = output.write(text.as_bytes()).and_then(|()| output.sync());
-    written.and_then(|()| output.finish(true)).map_err(Failure::cannot_run)
 }
 
 #[cfg(test)]
@@ -108,7 +81,7 @@ mod tests {
         let at = |name: &str| home.path().join(name);
         let open = || {
             let files = vec![(Format::Json, at("run.json")), (Format::Csv, at("run.csv"))];
-            ReportFiles::open(files).expect("created")
+            ReportFiles(report_files::ReportFiles::create(files).expect("created"))
         };
         fs::write(at("run.json"), "of yesterday").expect("written");
         open().write(&report(&[])).expect("nothing to write");

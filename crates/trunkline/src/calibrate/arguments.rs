@@ -53,10 +53,25 @@ pub(crate) struct CalibrateArgs {
     pub(super) html: Option<PathBuf>,
 }
 
+/// Formats of a report.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Format {
+    Conf,
+    Json,
+    Csv,
+    Html,
+}
+
 impl CalibrateArgs {
     /// The files to be written.
-    pub(super) fn reports(&self) -> impl Iterator<Item = &Path> {
-        [&self.conf, &self.save, &self.csv, &self.html].into_iter().flatten().map(PathBuf::as_path)
+    pub(super) fn reports(&self) -> impl Iterator<Item = (Format, &Path)> {
+        let files = [
+            (Format::Conf, &self.conf),
+            (Format::Json, &self.save),
+            (Format::Csv, &self.csv),
+            (Format::Html, &self.html),
+        ];
+        files.into_iter().filter_map(|(format, path)| Some((format, path.as_deref()?)))
     }
 
     /// Whose lines to print.

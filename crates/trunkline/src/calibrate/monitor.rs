@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::io::IsTerminal as _;
+use std::time::Duration;
 
 use trunkline_aio::facade::Mutex;
 use trunkline_measure::Watcher;
@@ -48,8 +49,10 @@ impl Watcher for CalibrationMonitor {
         }
         let (mut state, case) = (self.state.lock(), case.to_string());
         if std::io::stderr().is_terminal() {
-            let bar = state.bar.get_or_insert_with(|| Progress::of_repetitions(total, true));
-            bar.set_repetitions(done, total, case);
+            let bar = state.bar.get_or_insert_with(|| Progress::of_repetitions(true));
+            bar.set_case(case);
+            bar.set_repetitions(done, total);
+            bar.set_remaining(Duration::from_millis(total.saturating_sub(done)));
             return;
         }
         // The cases of a comparison take turns.

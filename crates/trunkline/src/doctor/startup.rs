@@ -10,9 +10,9 @@
 
 use super::check::{Check, Status, Why};
 use super::direct::DirectTrial;
-use super::mount::Mount;
-use super::place::Place;
 use super::server_settings::ServerSettings;
+use crate::mount::Mount;
+use crate::place::Place;
 
 /// A fault that doesn't depend on the I/O method.
 #[derive(Debug, Clone)]
