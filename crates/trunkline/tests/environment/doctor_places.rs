@@ -174,7 +174,7 @@ fn a_log_on_its_own_mount_is_not_written() {
         fs::create_dir_all(&log).expect("made");
         fs::write(log.join("000000010000000000000001"), vec![0; 8192]).expect("written");
         // A leftover of ours, as far as its name goes.
-        fs::write(log.join(".trunkline-doctor-17"), "").expect("written");
+        fs::write(log.join(".trunkline-scratch-17"), "").expect("written");
         let _ = fs::remove_file(data.join("pg_wal"));
         std::os::unix::fs::symlink(&log, data.join("pg_wal")).expect("linked");
         let before = files(&log);
@@ -186,8 +186,8 @@ fn a_log_on_its_own_mount_is_not_written() {
             "" => assert_eq!(files(&log), before, "{found:?}"),
             // Beside it, leftovers are removed.
             _ => {
-                assert!(log.join(".trunkline-doctor-17").exists(), "{found:?}");
-                assert!(!tmpfs.0.join(".trunkline-doctor-17").exists(), "{found:?}");
+                assert!(log.join(".trunkline-scratch-17").exists(), "{found:?}");
+                assert!(!tmpfs.0.join(".trunkline-scratch-17").exists(), "{found:?}");
             }
         }
     }
