@@ -77,7 +77,7 @@ impl Pairs {
 
     /// The contender's value divided by the baseline's, over all pairs.
     pub(crate) fn ratio(&self, value: impl Fn(&Sample) -> f64) -> Estimate {
-        Estimate::of(self.0.iter().map(|pair| value(&pair.1) / value(&pair.0)).collect())
+        Estimate::of_ratios(self.0.iter().map(|pair| (value(&pair.0), value(&pair.1))))
     }
 
     /// Medians over the baseline's runs and over the contender's runs.

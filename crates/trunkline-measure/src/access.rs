@@ -22,6 +22,31 @@
 use trunkline_aio::facade::random::Rng;
 use trunkline_format::BlockNo;
 
+/// How a range query reads the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scan {
+    /// All blocks, in order.
+    Sequential,
+    /// Matching blocks, in order.
+    Bitmap,
+    /// Matching blocks, in the order of their values.
+    Index,
+}
+
+impl Scan {
+    /// All kinds of scans.
+    pub const ALL: [Scan; 3] = [Scan::Sequential, Scan::Bitmap, Scan::Index];
+
+    /// Its name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scan::Sequential => "sequential",
+            Scan::Bitmap => "bitmap",
+            Scan::Index => "index",
+        }
+    }
+}
+
 /// How the values of the indexed column are distributed over the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dataset {

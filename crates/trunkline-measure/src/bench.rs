@@ -17,6 +17,9 @@
 //!
 //! A case that fails doesn't end the measurement: hours of results would be lost. It is reported, and
 //! the first such error is returned at the end.
+//!
+//! With a server, a case of ours and the server's are pairs (`versus`), so cases that are compared
+//! with each other are repeated equally often: they end in the same round.
 
 use std::time::Duration;
 
@@ -25,13 +28,18 @@ use trunkline_aio::clock::{self, Time};
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_engine::Engine;
 
-use crate::error::MeasureError;
+use crate::error::{MeasureError, proceed};
 use crate::machine::Machine;
 use crate::repetition::{Ended, RepetitionRule};
-use crate::report::{Key, MeasuredTable, Measurement, Repetitions, Report, Skipped};
-use crate::runner::{Runner, ScratchTable};
+use crate::report::{
+    Key, MeasuredServer, MeasuredTable, Measurement, Repetitions, Report, Skipped, SlowDisk,
+};
+use crate::runner::{Peer, Runner, ScratchTable};
+use crate::sample::Sample;
+use crate::server::{ServerError, ServerMethod};
 use crate::table::Table;
-use crate::watcher::{Watcher, proceed};
+use crate::versus::{Timed, best, versus};
+use crate::watcher::Watcher;
 use crate::workload::{Case, Plan, Workload};
 
 /// A measurement that is ready to run.
@@ -50,6 +58,8 @@ pub struct Origin {
     pub command_line: String,
     /// Version of the program.
     pub program: String,
+    /// The slow disk with the table.
+    pub slow_disk: Option<SlowDisk>,
 }
 
 /// The report of a measurement that may still be running. Clones share it.
@@ -67,9 +77,15 @@ impl Results {
 struct Series {
     case: Case,
     repetitions: Repetitions,
+    /// Round and seconds of each repetition.
+    times: Vec<(u64, f64)>,
     spent: Duration,
     /// Time that the last repetition took with its preparation.
     last: Duration,
+    /// Whether it has had its warm-up.
+    is_warm: bool,
+    /// Why it needs no more repetitions for itself.
+    own_end: Option<Ended>,
     is_over: bool,
     /// Why it is over.
     ended: Ended,
@@ -81,11 +97,19 @@ struct Series {
 struct Progress {
     /// Repetitions, with warm-ups.
     done: u64,
-    /// The same, at most.
-    total: u64,
     /// Cases of workloads that have begun, and of all workloads.
     cases: (usize, usize),
     started: Time,
+}
+
+/// Where the results of a workload are in the report: after those of the workloads before it.
+struct Section {
+    measurements: usize,
+    best: usize,
+    skipped: usize,
+    rule: RepetitionRule,
+    /// The server's name.
+    server: String,
 }
 
 impl Bench {
@@ -96,15 +120,14 @@ impl Bench {
     /// [`MeasureError`]: a session can't be opened, or the table can't be read.
     pub fn new(
         engine: &Engine,
-        table: Table,
+        tables: (Table, Option<Peer>),
         scratch: Option<ScratchTable>,
-        plan: Plan,
-        rule: RepetitionRule,
+        (plan, rule): (Plan, RepetitionRule),
         watcher: Arc<dyn Watcher>,
     ) -> Result<Self, MeasureError> {
         let sessions = plan.sessions.iter().copied().max().unwrap_or(1);
         let numbers = (sessions, plan.seed);
-        let runner = Runner::new(engine, table, scratch, numbers, Arc::clone(&watcher))?;
+        let runner = Runner::new(engine, tables, scratch, numbers, Arc::clone(&watcher))?;
         Ok(Self { engine: engine.clone(), runner, plan, rule, watcher })
     }
 
@@ -124,19 +147,22 @@ impl Bench {
             program: origin.program,
             started: clock::unix_micros() / 1_000_000,
             machine: Machine::describe(table.first_file().unwrap_or(std::path::Path::new("."))),
-            table: MeasuredTable {
-                name: table.name().to_owned(),
-                blocks: table.blocks(),
-                rows_per_page: self.runner.rows_per_page(),
-            },
+            table: self.described(table),
             shared_buffers: self.engine.pool().buffers(),
             io_min_workers: settings.io_min_workers(),
             io_max_workers: settings.io_max_workers(),
+            slow_disk: origin.slow_disk,
+            server: self.runner.peer().map(|peer| MeasuredServer {
+                name: peer.server.name(),
+                settings: peer.server.settings(),
+                linear_10: self.described(&peer.linear_10),
+            }),
             seed: self.plan.seed,
             rule: self.rule,
             complete: false,
             against: None,
             measurements: Vec::new(),
+            best: Vec::new(),
             skipped: Vec::new(),
         })))
     }
@@ -149,37 +175,30 @@ impl Bench {
     /// wrong number of blocks was. Other cases were still measured, unless the cluster can't be read
     /// any more.
     pub fn run(mut self, results: &Results) -> Result<(), MeasureError> {
-        let workloads: Vec<Workload> = self.plan.workloads.clone();
+        let workloads = self.possible(results);
         let cases = workloads.iter().map(|workload| self.plan.cases(*workload).len()).sum();
-        let mut progress = Progress {
-            done: 0,
-            total: cases as u64 * (u64::from(self.rule.repetitions_max) + 1),
-            cases: (0, cases),
-            started: clock::now(),
-        };
+        let mut progress = Progress { done: 0, cases: (0, cases), started: clock::now() };
         let mut failed = None;
         for workload in workloads {
             let mut all = self.begin(workload);
             progress.cases.0 += all.len();
-            let before = {
-                let report = results.0.lock();
-                (report.measurements.len(), report.skipped.len())
-            };
+            let section = Section::after(&results.0.lock(), self.rule);
             let (rule, watcher) = (self.rule, Arc::clone(&self.watcher));
             let measured = interleave(
                 &mut all,
                 |all, at, round| {
                     proceed(&*watcher)?;
                     watcher.begins(&all[at].case);
-                    self.repeat(&mut all[at], round == 0, &mut failed)?;
-                    progress.repeated(&rule, all, at, round);
-                    watcher.progressed(progress.done, progress.total, &all[at].case);
+                    self.repeat(&mut all[at], round, &mut failed)?;
+                    settle(all, &rule);
+                    progress.done += 1;
+                    watcher.progressed(progress.done, progress.total(&rule, all), &all[at].case);
                     watcher.estimated(progress.remaining(&rule, all));
                     Ok(())
                 },
-                |all| publish(all, before, &rule, results),
+                |all| section.publish(all, results),
             );
-            publish(&all, before, &self.rule, results);
+            section.publish(&all, results);
             match measured {
                 Ok(()) => {}
                 // A session whose wait was cancelled reports a failed read.
@@ -190,6 +209,34 @@ impl Bench {
         }
         results.0.lock().complete = failed.is_none();
         failed.map_or(Ok(()), Err)
+    }
+
+    fn described(&self, table: &Table) -> MeasuredTable {
+        MeasuredTable {
+            name: table.name().to_owned(),
+            blocks: table.blocks(),
+            rows_per_page: self.runner.rows_per_page(),
+        }
+    }
+
+    /// The workloads to measure. Those that a server can't do are named in the report.
+    fn possible(&self, results: &Results) -> Vec<Workload> {
+        let Some(server) = self.runner.peer().map(|peer| &peer.server) else {
+            return self.plan.workloads.clone();
+        };
+        let name = server.name();
+        let reason = |workload: Workload| match workload {
+            Workload::Prewarm if !server.has_prewarm() => Some("it has no extension pg_prewarm"),
+            workload => workload.without_equal(),
+        };
+        let skip = |workload: &Workload| {
+            let case = self.plan.cases(*workload).into_iter().find(|case| case.server.is_some());
+            let reason = reason(*workload)?.to_owned();
+            Some(Skipped { key: Key::of(&case?, &name), reason })
+        };
+        results.0.lock().skipped.extend(self.plan.workloads.iter().filter_map(skip));
+        let workloads = self.plan.workloads.iter().copied();
+        workloads.filter(|workload| reason(*workload).is_none()).collect()
     }
 
     fn begin(&self, workload: Workload) -> Vec<Series> {
@@ -203,12 +250,12 @@ impl Bench {
     fn repeat(
         &mut self,
         series: &mut Series,
-        is_warm_up: bool,
+        round: u64,
         failed: &mut Option<MeasureError>,
     ) -> Result<(), MeasureError> {
         let case = series.case;
         let status = self.engine.aio().set_method(case.method.into());
-        if status.used != case.method.into() {
+        if case.server.is_none() && status.used != case.method.into() {
             let reason = status.fallbacks.last().map(ToString::to_string);
             series.skip(reason.unwrap_or_else(|| format!("{} is not available", case.method)));
             return Ok(());
@@ -218,7 +265,7 @@ impl Bench {
             Ok(done) => done,
             // A session whose wait was cancelled reports a failed read.
             Err(error) if self.watcher.cancelled() || error.is_of_run() => return Err(error),
-            Err(error) if error.is_of_direct_io() => {
+            Err(error) if error.is_of_direct_io() || is_of_server_case(&error, &case) => {
                 series.skip(error.to_string());
                 return Ok(());
             }
@@ -234,16 +281,18 @@ impl Bench {
                 return Ok(());
             }
         };
-        series.last = clock::now().since(started);
-        series.spent += series.last;
-        if !is_warm_up {
-            series.repetitions.add(sample, case.cache, cached);
-            if let Some(ended) = self.rule.ended(&series.repetitions.seconds, series.spent) {
-                (series.is_over, series.ended) = (true, ended);
-            }
-        }
+        series.repeated(&self.rule, round, clock::now().since(started), (sample, cached));
         Ok(())
     }
+}
+
+/// Whether the server can't do this case, but may do others. A server that doesn't start with
+/// io_uring was built without it, or isn't permitted to use it.
+fn is_of_server_case(error: &MeasureError, case: &Case) -> bool {
+    let MeasureError::Server(error) = error else { return false };
+    let no_ring =
+        matches!(error, ServerError::Ended { .. }) && case.server == Some(ServerMethod::IoUring);
+    error.is_of_case() || no_ring
 }
 
 /// Repeats the cases in turn until all are over. `repeat` gets all cases, the place of the one to be
@@ -272,34 +321,106 @@ fn interleave(
     Ok(())
 }
 
-/// Puts the results of a workload into the report, in the order of its cases. `before` is what the
-/// report had before this workload.
-fn publish(
-    all: &[Series],
-    (measured, skipped): (usize, usize),
-    rule: &RepetitionRule,
-    results: &Results,
-) {
-    let of =
-        |series: &Series| Measurement::of(&series.case, &series.repetitions, rule, series.ended);
-    let measurements: Vec<Measurement> = all.iter().filter_map(of).collect();
-    let skip = |series: &Series| {
-        Some(Skipped { key: Key::of(&series.case), reason: series.problem.clone()? })
+/// Finds out which cases are over. Without a server, cases are independent. With one, cases that are
+/// compared with each other are over together: when all are steady after the same round, or when one
+/// of them has been repeated as often or for as long as allowed. So each is looked at after the same
+/// numbers of repetitions as alone, and one that was steady before is repeated until the others are.
+fn settle(all: &mut [Series], rule: &RepetitionRule) {
+    let has_server = all.iter().any(|series| series.case.server.is_some());
+    let ends: Vec<Option<Ended>> = (all.iter())
+        .map(|series| match has_server && series.problem.is_none() {
+            true => end_together(series, all, rule),
+            false => series.own_end,
+        })
+        .collect();
+    for (series, end) in all.iter_mut().zip(ends) {
+        series.is_over = end.is_some();
+        series.ended = end.unwrap_or(Ended::Interrupted);
+    }
+}
+
+/// Why a case is over together with those that it is compared with, if it is. Failed ones don't
+/// count. In the middle of a round, they have not been repeated equally often, and none is over.
+fn end_together(series: &Series, all: &[Series], rule: &RepetitionRule) -> Option<Ended> {
+    let mut group = all
+        .iter()
+        .filter(|other| other.problem.is_none() && other.case.is_comparable(&series.case));
+    let count = series.repetitions.seconds.len();
+    if group.clone().any(|other| other.repetitions.seconds.len() != count) {
+        return None;
+    }
+    let is_exhausted = |end: &Ended| matches!(end, Ended::Repetitions | Ended::Time);
+    match group.clone().filter_map(|other| other.own_end).find(is_exhausted) {
+        // A limit has decided about the end and not this interval, so it isn't another look.
+        Some(_) if rule.is_narrow(&series.repetitions.seconds) => Some(Ended::Steady),
+        Some(end) => Some(series.own_end.unwrap_or(end)),
+        None => group.all(|other| other.own_end.is_some()).then_some(Ended::Steady),
+    }
+}
+
+impl Section {
+    fn after(report: &Report, rule: RepetitionRule) -> Self {
+        Self {
+            measurements: report.measurements.len(),
+            best: report.best.len(),
+            skipped: report.skipped.len(),
+            rule,
+            server: report.server.as_ref().map(|server| server.name.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// Puts the results of the workload into the report, in the order of its cases. They replace
+    /// those of the round before.
+    fn publish(&self, all: &[Series], results: &Results) {
+        let measurements: Vec<Measurement> =
+            all.iter().filter_map(|series| self.measurement(series, all)).collect();
+        let skip = |series: &Series| {
+            let key = Key::of(&series.case, &self.server);
+            Some(Skipped { key, reason: series.problem.clone()? })
+        };
+        let mut compared: Vec<&Case> = Vec::new();
+        let fastest = all.iter().filter_map(|series| {
+            let is_new = !compared.iter().any(|case| case.is_comparable(&series.case));
+            compared.extend(is_new.then_some(&series.case));
+            let of = |is_server| timed(all, &series.case, is_server);
+            is_new.then(|| best(&of(false), &of(true), &self.rule)).flatten()
+        });
+        let mut report = results.0.lock();
+        report.measurements.truncate(self.measurements);
+        report.measurements.extend(measurements);
+        report.best.truncate(self.best);
+        report.best.extend(fastest);
+        report.skipped.truncate(self.skipped);
+        report.skipped.extend(all.iter().filter_map(skip));
+    }
+
+    fn measurement(&self, series: &Series, all: &[Series]) -> Option<Measurement> {
+        let key = Key::of(&series.case, &self.server);
+        let mut measurement = Measurement::of(key, &series.repetitions, &self.rule, series.ended)?;
+        if series.case.server.is_none() {
+            let servers = timed(all, &series.case, true);
+            measurement.versus = versus(series.timed(), &servers, &self.rule);
+        }
+        Some(measurement)
+    }
+}
+
+/// The measured cases that this one is compared with: ours, or the server's.
+fn timed<'a>(all: &'a [Series], case: &Case, is_server: bool) -> Vec<Timed<'a>> {
+    let is_of_side = |series: &&Series| {
+        series.case.server.is_some() == is_server
+            && !series.times.is_empty()
+            && series.case.is_comparable(case)
     };
-    let mut report = results.0.lock();
-    report.measurements.truncate(measured);
-    report.measurements.extend(measurements);
-    report.skipped.truncate(skipped);
-    report.skipped.extend(all.iter().filter_map(skip));
+    all.iter().filter(is_of_side).map(Series::timed).collect()
 }
 
 impl Progress {
-    /// Counts a repetition.
-    fn repeated(&mut self, rule: &RepetitionRule, all: &[Series], at: usize, round: u64) {
-        self.done += 1;
-        if all[at].is_over {
-            self.total -= u64::from(rule.repetitions_max).saturating_sub(round);
-        }
+    /// Repetitions at most, with those that are done. `all` are the cases of this workload.
+    fn total(&self, rule: &RepetitionRule, all: &[Series]) -> u64 {
+        let (begun, total) = self.cases;
+        let later = (total - begun) as u64 * (u64::from(rule.repetitions_max) + 1);
+        self.done + all.iter().map(|series| series.left(rule)).sum::<u64>() + later
     }
 
     /// Estimates the time left: each case of this workload is repeated as often as possible, within
@@ -317,17 +438,49 @@ impl Series {
         Self {
             case,
             repetitions: Repetitions::default(),
+            times: Vec::new(),
             spent: Duration::ZERO,
             last: Duration::ZERO,
+            is_warm: false,
+            own_end: None,
             is_over: false,
             ended: Ended::Interrupted,
             problem: None,
         }
     }
 
+    fn timed(&self) -> Timed<'_> {
+        Timed { case: &self.case, times: &self.times }
+    }
+
+    /// Adds a repetition, which took this time with its preparation. The one of round 0 is a warm-up.
+    fn repeated(
+        &mut self,
+        rule: &RepetitionRule,
+        round: u64,
+        took: Duration,
+        (sample, cached): (Sample, Option<f64>),
+    ) {
+        self.last = took;
+        self.spent += took;
+        self.is_warm = true;
+        if round > 0 {
+            self.times.push((round, sample.seconds));
+            self.repetitions.add(sample, self.case.cache, cached);
+            self.own_end = rule.ended(&self.repetitions.seconds, self.spent);
+        }
+    }
+
     fn skip(&mut self, reason: String) {
         self.problem = Some(reason);
-        (self.is_over, self.ended) = (true, Ended::Failed);
+        self.own_end = Some(Ended::Failed);
+    }
+
+    /// Repetitions at most until it is over, with the warm-up.
+    fn left(&self, rule: &RepetitionRule) -> u64 {
+        let repeated = self.repetitions.seconds.len() as u64 + u64::from(self.is_warm);
+        let left = (u64::from(rule.repetitions_max) + 1).saturating_sub(repeated);
+        if self.is_over { 0 } else { left }
     }
 
     /// Time that it needs at most.
@@ -344,9 +497,8 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::Dataset;
-    use crate::sample::Sample;
-    use crate::workload::{Cache, Scan, Task};
+    use crate::access::{Dataset, Scan};
+    use crate::workload::{Cache, Task};
     use trunkline_engine::settings::IoMethod;
 
     const RULE: RepetitionRule =
@@ -357,6 +509,7 @@ mod tests {
         Series::new(Case {
             workload: Workload::Uniform,
             task: Task::Range { dataset, scan, selectivity },
+            server: None,
             method: IoMethod::Worker,
             direct: false,
             cache: Some(Cache::Cold),
@@ -369,10 +522,10 @@ mod tests {
     /// Runs all cases with these times for each, in seconds, instead of real work. Returns the order
     /// of the repetitions, as round and case, and what the progress showed last.
     fn run(all: &mut [Series], times: fn(usize, u64) -> Option<f64>) -> (Vec<(u64, usize)>, u64) {
-        let total = all.len() as u64 * u64::from(RULE.repetitions_max + 1);
         let cases = (all.len(), all.len());
-        let mut progress = Progress { done: 0, total, cases, started: clock::now() };
+        let mut progress = Progress { done: 0, cases, started: clock::now() };
         let mut order = Vec::new();
+        let mut shown = (0, progress.total(&RULE, all));
         let measured = interleave(
             all,
             |all, at, round| {
@@ -381,24 +534,23 @@ mod tests {
                 let Some(seconds) = times(at, round) else {
                     return Err(MeasureError::Cancelled);
                 };
-                series.last = Duration::from_secs_f64(seconds);
-                series.spent += series.last;
                 if seconds == 0.0 {
                     series.skip("not available".to_owned());
-                } else if round > 0 {
+                } else {
+                    let took = Duration::from_secs_f64(seconds);
                     let sample = Sample { seconds, ..Sample::default() };
-                    series.repetitions.add(sample, Some(Cache::Cold), Some(seconds / 100.0));
-                    if let Some(ended) = RULE.ended(&series.repetitions.seconds, series.spent) {
-                        (series.is_over, series.ended) = (true, ended);
-                    }
+                    series.repeated(&RULE, round, took, (sample, Some(seconds / 100.0)));
                 }
-                progress.repeated(&RULE, all, at, round);
-                assert!(progress.done <= progress.total);
+                settle(all, &RULE);
+                progress.done += 1;
+                let total = progress.total(&RULE, all);
+                assert!(progress.done <= total && total <= shown.1, "{total} after {shown:?}");
+                shown = (progress.done, total);
                 Ok(())
             },
             |_| {},
         );
-        assert_eq!(measured.is_ok(), progress.done == progress.total);
+        assert_eq!(measured.is_ok(), shown.0 == shown.1);
         (order, progress.done)
     }
 
@@ -433,7 +585,8 @@ mod tests {
         assert_eq!(all[0].remaining(&RULE), Duration::from_secs(14));
         assert_eq!(all[1].remaining(&RULE), Duration::ZERO);
         // Twice as many cases as have begun: twice the time, and what has been spent is short.
-        let progress = Progress { done, total: 20, cases: (2, 4), started: clock::now() };
+        let progress = Progress { done, cases: (2, 4), started: clock::now() };
+        assert_eq!(progress.total(&RULE, &all), 6 + 7 + 20);
         let remaining = progress.remaining(&RULE, &all).as_secs();
         assert!(remaining >= 28, "{remaining} s");
     }
@@ -447,19 +600,96 @@ mod tests {
             (_, round) => Some(round as f64 + 1.0),
         });
         let report = crate::page::tests::report();
-        let before = (report.measurements.len(), report.skipped.len());
+        let section = Section::after(&report, RULE);
         let results = Results(Arc::new(Mutex::new(report)));
         // Each round replaces the results of the round before.
         for _ in 0..2 {
-            publish(&all, before, &RULE, &results);
+            section.publish(&all, &results);
         }
         let report = results.report();
-        let new = &report.measurements[before.0..];
+        let new = &report.measurements[section.measurements..];
         assert_eq!(new.iter().map(|case| case.repetitions).collect::<Vec<_>>(), [2, 2]);
         assert!(new.iter().all(|case| case.ended == Ended::Interrupted && !case.steady));
         assert!(new.iter().all(|case| case.seconds.low.is_none() && case.seconds.median == 2.5));
         // The least cold repetition counts.
         assert!(new.iter().all(|case| case.cached_percent == Some(3.0)));
-        assert_eq!(report.skipped.len(), before.1 + 1);
+        assert_eq!(report.skipped.len(), section.skipped + 1);
+    }
+
+    /// A case of ours and three of the server's, of which the last one is other work.
+    fn pairs() -> Vec<Series> {
+        let servers = [None, Some(ServerMethod::Worker(3)), Some(ServerMethod::Sync)];
+        let mut all: Vec<Series> = servers
+            .map(|server| {
+                let mut series = series(4);
+                series.case.server = server;
+                series
+            })
+            .into();
+        let mut other = series(8);
+        other.case.server = Some(ServerMethod::Sync);
+        all.push(other);
+        all
+    }
+
+    #[test]
+    fn cases_that_are_compared_end_in_the_same_round() {
+        let mut all = pairs();
+        // Ours is always the same; the server's is not, until it is repeated as often as allowed.
+        let (order, done) =
+            run(&mut all, |at, round| Some([1.0, 1.0 + (round % 3) as f64, 1.0, 1.0][at]));
+        let counts = |all: &[Series]| {
+            all.iter().map(|series| series.repetitions.seconds.len()).collect::<Vec<_>>()
+        };
+        assert_eq!((counts(&all), done), (vec![9, 9, 9, 7], 38));
+        assert_eq!(
+            order.iter().filter(|it| it.0 == 9).map(|it| it.1).collect::<Vec<_>>(),
+            [0, 1, 2]
+        );
+        let ended = |all: &[Series]| all.iter().map(|series| series.ended).collect::<Vec<_>>();
+        assert_eq!(ended(&all), [Ended::Steady, Ended::Repetitions, Ended::Steady, Ended::Steady]);
+        // One that fails or isn't available leaves the others to be compared.
+        let mut all = pairs();
+        run(&mut all, |at, round| Some(if (at, round) == (1, 3) { 0.0 } else { 1.0 }));
+        assert_eq!(counts(&all), [7, 2, 7, 7]);
+        assert_eq!(ended(&all), [Ended::Steady, Ended::Failed, Ended::Steady, Ended::Steady]);
+        // One whose time is used up ends all, here between two looks.
+        let mut all = pairs();
+        run(&mut all, |at, round| Some(if at == 2 { 12.0 } else { 1.0 + (round % 2) as f64 }));
+        assert_eq!(counts(&all), [8, 8, 8, 9]);
+        assert_eq!(ended(&all), [Ended::Time, Ended::Time, Ended::Steady, Ended::Repetitions]);
+    }
+
+    #[test]
+    fn each_round_publishes_what_is_compared_with_the_server() {
+        let report = crate::page::tests::report();
+        let section = Section { server: "PostgreSQL 18".into(), ..Section::after(&report, RULE) };
+        let results = Results(Arc::new(Mutex::new(report)));
+        let mut all = Vec::new();
+        for rounds in [4, 8] {
+            all = pairs();
+            for (series, seconds) in all.iter_mut().zip([1.0, 2.0, 4.0, 8.0]) {
+                for round in 0..rounds {
+                    let sample = Sample { seconds, ..Sample::default() };
+                    series.repeated(&RULE, round, Duration::ZERO, (sample, None));
+                }
+            }
+            all[2].skip("it has crashed".to_owned());
+            settle(&mut all, &RULE);
+            section.publish(&all, &results);
+            let report = results.report();
+            let new = &report.measurements[section.measurements..];
+            let ratio = |case: &Measurement| Some(case.versus.as_ref()?.ratio.median);
+            // Three pairs have no interval.
+            let expected = (rounds == 8).then_some(0.5);
+            assert_eq!(new.iter().map(ratio).collect::<Vec<_>>(), [expected, None, None, None]);
+            assert_eq!(new[1].key.system, "PostgreSQL 18");
+            assert_eq!(report.skipped.len(), section.skipped + 1);
+            assert_eq!(report.best.len(), section.best + 1);
+            let best = &report.best[section.best];
+            assert_eq!((best.seconds, best.server_seconds), (1.0, 2.0));
+            assert_eq!(best.versus.is_some(), rounds == 8);
+        }
+        assert!(all[0].is_over && all[1].is_over);
     }
 }

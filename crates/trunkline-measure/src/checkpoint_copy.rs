@@ -13,10 +13,10 @@ use trunkline_format::page::line_pointers;
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, PageBytes};
 use trunkline_sample::accounts::Accounts;
 
-use crate::error::{MeasureError, expect_count};
+use crate::error::{MeasureError, expect_count, proceed};
 use crate::sample::{Sample, Stopwatch, Work};
 use crate::table::{COPY, layout, locator};
-use crate::watcher::{Watcher, proceed};
+use crate::watcher::Watcher;
 
 /// Largest copy in blocks, 512 MiB. A checkpoint writes half of it.
 const BLOCKS_MAX: BlockNo = 65_536;

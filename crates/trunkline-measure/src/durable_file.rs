@@ -12,9 +12,9 @@ use trunkline_aio::{Aio, Class, File, OpenOptions, Session, Slots, Status};
 use trunkline_engine::pool::Backend;
 use trunkline_format::BLOCK_SIZE;
 
-use crate::error::MeasureError;
+use crate::error::{MeasureError, proceed};
 use crate::sessions::concurrently;
-use crate::watcher::{Watcher, proceed};
+use crate::watcher::Watcher;
 
 /// Writes of one session in one repetition.
 pub(crate) const WRITES: u64 = 200;

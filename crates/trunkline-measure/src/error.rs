@@ -10,6 +10,9 @@ use trunkline_engine::job::JobError;
 use trunkline_engine::pool::{ReadError, WriteError};
 use trunkline_engine::storage::StorageError;
 
+use crate::server::ServerError;
+use crate::watcher::Watcher;
+
 /// Why something could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
@@ -42,6 +45,9 @@ pub enum MeasureError {
         /// The reason.
         source: DefineError,
     },
+    /// The server to compare with can't be used.
+    #[error(transparent)]
+    Server(#[from] ServerError),
     /// The user ended the measurement.
     #[error("cancelled")]
     Cancelled,
@@ -130,7 +136,7 @@ impl MeasureError {
 
     /// Whether no other case can be measured either.
     pub(crate) fn is_of_run(&self) -> bool {
-        matches!(self, Self::Cancelled | Self::DataDir(_))
+        matches!(self, Self::Cancelled | Self::DataDir(_) | Self::Server(ServerError::Cancelled))
     }
 
     /// Whether the file system doesn't support direct I/O. Other cases can still be measured.
@@ -150,6 +156,11 @@ impl From<Cancelled> for MeasureError {
     fn from(_: Cancelled) -> Self {
         Self::Cancelled
     }
+}
+
+/// Fails if the measurement is to end. Long steps ask before each piece.
+pub(crate) fn proceed(watcher: &dyn Watcher) -> Result<(), MeasureError> {
+    if watcher.cancelled() { Err(MeasureError::Cancelled) } else { Ok(()) }
 }
 
 /// Fails unless exactly the planned work was done.

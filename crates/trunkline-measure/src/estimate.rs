@@ -57,6 +57,21 @@ impl Estimate {
         (self.high - self.low) / self.median
     }
 
+    /// The ratio of two quantities that were measured in pairs, second to first: the median of the
+    /// pairs' ratios with its 95 % confidence interval. What slows down both halves of a pair cancels
+    /// out.
+    ///
+    /// Returns `None` if there are too few pairs for the interval.
+    pub fn of_pairs(pairs: &[(f64, f64)]) -> Option<Self> {
+        let is_enough = pairs.len() >= Self::samples_min(CONFIDENCE);
+        is_enough.then(|| Self::of_ratios(pairs.iter().copied()))
+    }
+
+    /// The same with any number of pairs. With too few, the ends are the full range.
+    pub fn of_ratios(pairs: impl Iterator<Item = (f64, f64)>) -> Self {
+        Self::of(pairs.map(|(first, second)| second / first).collect())
+    }
+
     /// How many samples it takes for an interval with this confidence: 6 for 95 %, 7 for 97.5 %.
     pub fn samples_min(confidence: f64) -> usize {
         // The full range of n samples misses the median with probability 2 / 2^n.
@@ -153,6 +168,14 @@ mod tests {
             Estimate::quotient(over, under),
             Estimate { median: 0.5, low: 5.0 / 16.0, high: 8.0 / 10.0 }
         );
+    }
+
+    #[test]
+    fn what_both_halves_of_a_pair_have_in_common_cancels_out() {
+        let pairs: Vec<(f64, f64)> =
+            (1..=6).map(|it| (f64::from(it), 3.0 * f64::from(it))).collect();
+        assert_eq!(Estimate::of_pairs(&pairs), Some(Estimate { median: 3.0, low: 3.0, high: 3.0 }));
+        assert_eq!(Estimate::of_pairs(&pairs[..5]), None);
     }
 
     /// The stated confidence, checked by counting: all 2^n ways in which n samples can be below or

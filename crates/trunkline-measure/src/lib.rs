@@ -12,6 +12,8 @@
 //!
 //! - **What is measured.** Reads go through the buffer pool with read streams, as queries do.
 //!   `workload` lists the workloads, and `access` says which blocks range queries read.
+//! - **Compared with what.** With a stored report, or with a PostgreSQL server that does the same work
+//!   on the same files (`server`), in pairs of repetitions (`versus`).
 //! - **How often.** Cases are interleaved and repeated until the confidence interval of the median
 //!   is narrow (`repetition`, `estimate`). A case that is never steady is marked.
 //! - **Where it writes.** Only into a scratch directory, which is cleaned even after `kill -9`
@@ -38,15 +40,18 @@ mod plots;
 mod repetition;
 mod report;
 mod rounding;
+mod row_sum;
 mod runner;
 mod sample;
 mod scratch;
+mod server;
 mod sessions;
 mod table;
+mod versus;
 mod watcher;
 mod workload;
 
-pub use access::Dataset;
+pub use access::{Dataset, Scan};
 pub use bench::{Bench, Origin, Results};
 pub use calibrate::{
     Burst, CALIBRATION_BYTES_BESIDE, CALIBRATION_BYTES_MIN, Calibrated, Calibration,
@@ -61,9 +66,17 @@ pub use machine::Machine;
 pub use page::to_html;
 pub use place::refuse_cluster;
 pub use repetition::{Ended, RepetitionRule};
-pub use report::{Against, Change, Key, MeasuredTable, Measurement, Report, Skipped, Times};
-pub use runner::ScratchTable;
+pub use report::{
+    Against, Change, DiskAccuracy, Key, MeasuredServer, MeasuredTable, Measurement, Report,
+    Skipped, SlowDisk, Times,
+};
+pub use runner::{Peer, ScratchTable};
 pub use scratch::Scratch;
+pub use server::{
+    GuideTable, ROWS_PER_SCALE, Server, ServerError, ServerHandle, ServerMethod, Sizes, TablePlan,
+    bytes_needed, stop_leftovers,
+};
 pub use table::Table;
+pub use versus::{Best, Versus};
 pub use watcher::{Unwatched, Watcher};
-pub use workload::{Cache, Plan, Scan, Workload};
+pub use workload::{Cache, Plan, Workload};

@@ -12,7 +12,8 @@ use crate::columns::COLUMNS;
 use crate::error::MeasureError;
 use crate::plot::{COLOURS, Plot};
 use crate::plots::plots;
-use crate::report::Report;
+use crate::report::{DiskAccuracy, Report};
+use crate::versus::Versus;
 use crate::workload::Cache;
 
 /// The page's own style sheet.
@@ -30,7 +31,8 @@ th:first-child,td:first-child{text-align:left}\
 figure{margin:0}figcaption{font-size:.9rem}\
 svg{display:block;width:100%;height:auto}\
 .key{display:flex;flex-wrap:wrap;gap:.1rem 1rem;font-size:.85rem}\
-.key i{display:inline-block;width:.8em;height:.8em;border-radius:50%;margin-right:.4em}\
+.key i{display:inline-block;width:.8em;height:.8em;border-radius:50%;margin-right:.4em;\
+box-sizing:border-box}\
 @media(max-width:30rem){dl{grid-template-columns:1fr}dd{margin-bottom:.4rem}}";
 
 /// The report as a page.
@@ -53,6 +55,7 @@ pub fn to_html(report: &Report) -> Result<String, MeasureError> {
         }
         page += "</div>\n";
     }
+    best(report, &mut page);
     table(report, &mut page);
     skipped(report, &mut page);
     page += "</body></html>\n";
@@ -83,6 +86,8 @@ fn facts(report: &Report, page: &mut String) {
         ),
     ];
     facts.extend(report.machine.facts());
+    facts.push(("Slow disk", slow_disk(report)));
+    facts.push(("Server", server(report)));
     facts.push(("Page cache", cache_state(report)));
     facts.push((
         "Statistics",
@@ -100,7 +105,7 @@ fn facts(report: &Report, page: &mut String) {
         facts.push(("Compared with", text));
     }
     *page += "<dl>\n";
-    for (name, text) in facts {
+    for (name, text) in facts.into_iter().filter(|(_, text)| !text.is_empty()) {
         let _ = writeln!(page, "<dt>{name}</dt><dd>{}</dd>", escape(&text));
     }
     *page += "</dl>\n";
@@ -114,6 +119,31 @@ fn facts(report: &Report, page: &mut String) {
 pub(crate) fn started(seconds: i64) -> String {
     let time = jiff::Timestamp::from_second(seconds);
     time.map_or_else(|_| seconds.to_string(), |time| time.to_string())
+}
+
+/// The profile of the slow disk, and how exactly it was kept.
+fn slow_disk(report: &Report) -> String {
+    let Some(disk) = &report.slow_disk else { return String::new() };
+    let error = |one: &DiskAccuracy| {
+        let error = one.error_percent.map_or("no latency".to_owned(), |error| format!("{error} %"));
+        format!("{error} with {} in flight", one.in_flight)
+    };
+    let errors: Vec<String> = disk.accuracy.iter().map(error).collect();
+    format!("{}; error of its latency: {}", disk.profile, errors.join(", "))
+}
+
+/// The server and its settings.
+fn server(report: &Report) -> String {
+    let Some(server) = &report.server else { return String::new() };
+    let settings = server.settings.iter().map(|(name, value)| format!("{name} = '{value}'"));
+    let settings: Vec<String> = settings.collect();
+    format!(
+        "{} on the same files. Second table: {}, {} blocks. Settings: {}",
+        server.name,
+        server.linear_10.name,
+        server.linear_10.blocks,
+        settings.join(", ")
+    )
 }
 
 /// How cold the cold cases were, and how warm the cached ones.
@@ -140,10 +170,52 @@ pub(crate) fn figure(plot: &Plot, page: &mut String) -> Result<(), MeasureError>
     for (line, (red, green, blue)) in plot.lines.iter().zip(COLOURS.into_iter().cycle()) {
         let colour = format!("rgb({red},{green},{blue})");
         let name = escape(&line.name);
-        let _ = write!(page, "<span><i style=\"background:{colour}\"></i>{name}</span>");
+        let style = match line.dashed {
+            true => format!("border:2px dashed {colour}"),
+            false => format!("background:{colour}"),
+        };
+        let _ = write!(page, "<span><i style=\"{style}\"></i>{name}</span>");
     }
     *page += "</div></figure>\n";
     Ok(())
+}
+
+/// The fastest method of each system, side by side.
+fn best(report: &Report, page: &mut String) {
+    let Some(server) = &report.server else { return };
+    let _ = write!(
+        page,
+        "<h2>Fastest methods</h2>\n<p>Our time divided by that of {}: the median of pairs with its \
+         95 % confidence interval. Below 1, we are faster.</p>\n<div class=\"scroll\"><table><thead><tr>",
+        escape(&server.name)
+    );
+    for name in ["workload", "scan", "rows, %", "cache", "concurrency", "combine"] {
+        let _ = write!(page, "<th>{name}</th>");
+    }
+    *page += "<th>trunkline</th><th>seconds</th><th>server</th><th>seconds</th><th>ratio</th>\
+              <th>interval</th><th>pairs</th><th></th></tr></thead><tbody>\n";
+    for best in &report.best {
+        let versus = best.versus.as_ref();
+        let cells = [
+            best.workload.clone(),
+            best.scan.clone(),
+            best.selectivity_percent.map(|percent| percent.to_string()).unwrap_or_default(),
+            best.cache.map_or("", Cache::name).to_owned(),
+            best.concurrency.to_string(),
+            best.combine_blocks.to_string(),
+            best.ours.clone(),
+            best.seconds.to_string(),
+            best.server.clone(),
+            best.server_seconds.to_string(),
+            versus.map(|it| it.ratio.median.to_string()).unwrap_or_default(),
+            versus.map(|it| format!("{}–{}", it.ratio.low, it.ratio.high)).unwrap_or_default(),
+            versus.map(|it| it.pairs.to_string()).unwrap_or_default(),
+            versus.map_or("too few pairs", Versus::verdict).to_owned(),
+        ];
+        let cells = cells.map(|cell| format!("<td>{}</td>", escape(&cell)));
+        let _ = writeln!(page, "<tr>{}</tr>", cells.concat());
+    }
+    *page += "</tbody></table></div>\n";
 }
 
 fn table(report: &Report, page: &mut String) {
@@ -155,7 +227,7 @@ fn table(report: &Report, page: &mut String) {
     for case in &report.measurements {
         *page += "<tr>";
         for (_, text) in COLUMNS {
-            let _ = write!(page, "<td>{}</td>", escape(&text(case)));
+            let _ = write!(page, "<td>{}</td>", escape(&text(report, case)));
         }
         *page += "</tr>\n";
     }
@@ -201,10 +273,12 @@ pub(crate) mod tests {
         let seconds = rounded(selectivity / f64::from(concurrency) + 0.123_457, 6);
         Measurement {
             key: Key {
+                system: "trunkline".into(),
                 workload: "uniform".into(),
                 scan: "index".into(),
                 selectivity_percent: Some(selectivity),
                 io_method: method.into(),
+                io_workers: None,
                 io_direct: true,
                 cache: Some(Cache::Cold),
                 concurrency,
@@ -219,15 +293,15 @@ pub(crate) mod tests {
                 low: Some(rounded(0.9 * seconds, 6)),
                 high: Some(rounded(1.1 * seconds, 6)),
             },
-            cpu_seconds: 0.5,
+            cpu_seconds: Some(0.5),
             blocks: 100,
             hits: 0,
-            ios: 90,
-            ios_per_second: 900.0 * f64::from(concurrency),
+            ios: Some(90),
+            ios_per_second: Some(900.0 * f64::from(concurrency)),
             bytes_per_second: 1e6,
-            in_flight: 3.25,
-            device_seconds: 0.7,
-            wait_seconds: 0.1,
+            in_flight: Some(3.25),
+            device_seconds: Some(0.7),
+            wait_seconds: Some(0.1),
             device_micros: Some(Percentiles {
                 count: 5000,
                 p50: 80.1,
@@ -239,6 +313,7 @@ pub(crate) mod tests {
             cache_held: Some(true),
             samples: vec![seconds; 7],
             against: None,
+            versus: None,
         }
     }
 
@@ -256,11 +331,14 @@ pub(crate) mod tests {
             shared_buffers: 100,
             io_min_workers: 3,
             io_max_workers: 8,
+            slow_disk: None,
+            server: None,
             seed: 1,
             rule: RepetitionRule::default(),
             complete: true,
             against: None,
             measurements: ["worker", "io_uring"].map(each).concat().concat(),
+            best: Vec::new(),
             skipped: Vec::new(),
         }
     }
@@ -375,7 +453,7 @@ pub(crate) mod tests {
         std::fs::write(&path, &text).expect("written");
         let read = Report::load(&path).expect("read");
         assert!(read.to_json().expect("JSON") == text, "not what was written");
-        for (text, expected) in [("{}", "is not a report"), ("{\"schema\": 7}", "expected 1")] {
+        for (text, expected) in [("{}", "is not a report"), ("{\"schema\": 7}", "expected 2")] {
             std::fs::write(&path, text).expect("written");
             let error = Report::load(&path).expect_err("refused").to_string();
             assert!(error.contains("run.json") && error.contains(expected), "{error}");

@@ -46,6 +46,8 @@ pub(crate) struct Plot {
 pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, f64)>,
+    /// Drawn with dashes and hollow points.
+    pub(crate) dashed: bool,
 }
 
 impl Plot {
@@ -129,11 +131,15 @@ impl Plot {
         for (line, (red, green, blue)) in self.lines.iter().zip(COLOURS.into_iter().cycle()) {
             let colour = RGBColor(red, green, blue);
             let points = || line.points.iter().copied();
+            let (stroke, hollow) = (colour.stroke_width(2), colour.stroke_width(1));
+            let drawn = match line.dashed {
+                true => chart.draw_series(DashedLineSeries::new(points(), 5, 4, stroke)),
+                false => chart.draw_series(LineSeries::new(points(), stroke)),
+            };
+            drawn.map_err(|error| fail(&error))?;
+            let dot = if line.dashed { hollow } else { colour.filled() };
             chart
-                .draw_series(LineSeries::new(points(), colour.stroke_width(2)))
-                .map_err(|error| fail(&error))?;
-            chart
-                .draw_series(points().map(|point| Circle::new(point, 3, colour.filled())))
+                .draw_series(points().map(|point| Circle::new(point, 3, dot)))
                 .map_err(|error| fail(&error))?;
         }
         let marks = self.marks.iter().map(|(x, y, text)| {
@@ -191,6 +197,7 @@ mod tests {
             let line = |name: &str, factor: f64| Line {
                 name: name.into(),
                 points: [0.01, 0.1, 1.0].map(|x| (x, x * factor)).to_vec(),
+                dashed: factor > 2.0,
             };
             let lines = vec![line("a", 1.0), line("b", 3.0)];
             let marks = vec![(0.1, 0.1, "knee".to_owned())];
@@ -208,7 +215,7 @@ mod tests {
     fn a_plot_without_points_is_still_drawn() {
         let plot = Plot { log_x: true, log_y: true, ..Plot::default() };
         assert!(plot.svg().expect("drawn").contains("</svg>"));
-        let one = Line { name: "one".into(), points: vec![(16.0, 0.0)] };
+        let one = Line { name: "one".into(), points: vec![(16.0, 0.0)], dashed: false };
         let plot = Plot { lines: vec![one], ..Plot::default() };
         assert_eq!(plot.svg().expect("drawn").matches("<circle").count(), 1);
     }

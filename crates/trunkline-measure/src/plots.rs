@@ -6,7 +6,8 @@
 //!   latency against load           percentiles, with the knee marked
 //!   time of each repetition        where a case isn't steady, and once for each workload
 //! ```
-//! Cases in one plot differ only in what the plot shows. All other conditions are in its title.
+//! Cases in one plot differ only in what the plot shows. All other conditions are in its title. With
+//! a server, its lines are dashed. It has buffered I/O only, which plots of direct I/O show too.
 
 use crate::plot::{Line, Plot};
 use crate::report::{Key, Measurement, Report};
@@ -15,7 +16,15 @@ use crate::report::{Key, Measurement, Report};
 pub(crate) fn plots(report: &Report) -> Vec<Plot> {
     let all = &report.measurements;
     let mut plots = Vec::new();
-    for group in groups(all, |key| Key { selectivity_percent: None, ..named(key, "io_method") }) {
+    let free = |key: &Key| Key { selectivity_percent: None, ..key.clone() };
+    for mut group in groups(all, |key| named(&free(key), "io_method")) {
+        let key = free(&group[0].key);
+        if key.is_of_server() {
+            continue;
+        }
+        group.extend(
+            all.iter().filter(|case| case.key.is_of_server() && is_of_plot(&free(&case.key), &key)),
+        );
         plots.extend(against_selectivity(&group, all));
     }
     for group in groups(all, |key| Key { concurrency: 0, ..named(key, "io_method") }) {
@@ -37,7 +46,7 @@ pub(crate) fn plots(report: &Report) -> Vec<Plot> {
 
 /// The key with another method's name, so that all methods are in one group.
 fn named(key: &Key, method: &str) -> Key {
-    Key { io_method: method.to_owned(), ..key.clone() }
+    Key { io_method: method.to_owned(), io_workers: None, ..key.clone() }
 }
 
 /// Groups cases whose keys are equal after `of` has removed what may differ.
@@ -53,7 +62,7 @@ fn groups(all: &[Measurement], of: impl Fn(&Key) -> Key) -> Vec<Vec<&Measurement
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// One line for each method, from cases that are in the order of their x.
+/// One line for each method of each system, from cases that are in the order of their x.
 fn by_method(
     group: &[&Measurement],
     point: impl Fn(&Measurement) -> Option<(f64, f64)>,
@@ -61,16 +70,41 @@ fn by_method(
     let mut lines: Vec<Line> = Vec::new();
     for case in group {
         let Some(point) = point(case) else { continue };
-        let name = &case.key.io_method;
-        match lines.iter_mut().find(|line| line.name == *name) {
+        let name = line_name(&case.key);
+        match lines.iter_mut().find(|line| line.name == name) {
             Some(line) => line.points.push(point),
-            None => lines.push(Line { name: name.clone(), points: vec![point] }),
+            None => {
+                let points = vec![point];
+                lines.push(Line { name, points, dashed: case.key.is_of_server() });
+            }
         }
     }
     for line in &mut lines {
         line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
     }
     lines
+}
+
+/// The method, after the system if that isn't ours.
+fn line_name(key: &Key) -> String {
+    match key.is_of_server() {
+        true => format!("{}, {}", key.system, key.method()),
+        false => key.method(),
+    }
+}
+
+/// Whether a case is in the plots of a key: it differs in the method only, or it is a server's,
+/// whose mode and system differ too.
+fn is_of_plot(case: &Key, plot: &Key) -> bool {
+    let same = |key: &Key| match case.is_of_server() {
+        true => Key {
+            system: plot.system.clone(),
+            io_direct: plot.io_direct,
+            ..named(key, "io_method")
+        },
+        false => named(key, "io_method"),
+    };
+    same(case) == named(plot, "io_method")
 }
 
 /// Workload, scan and conditions, without what `hidden` names.
@@ -107,20 +141,20 @@ fn against_selectivity(group: &[&Measurement], all: &[Measurement]) -> Vec<Plot>
     // A sequential scan takes the same time for every range. It shows where the planner would
     // switch.
     let first = &group[0].key;
-    let same = |key: &Key| Key {
-        scan: "sequential".to_owned(),
-        selectivity_percent: None,
-        ..named(key, "io_method")
-    };
-    let sequential =
-        all.iter().filter(|case| case.key.scan == "sequential" && same(&case.key) == same(first));
-    let fastest = sequential.map(|case| case.seconds.median).reduce(f64::min);
+    let scan = Key { scan: "sequential".to_owned(), selectivity_percent: None, ..first.clone() };
     let ends = lines.iter().flat_map(|line| &line.points).map(|point| point.0);
     let ends =
         ends.fold((f64::INFINITY, 0.0), |ends: (f64, f64), x| (ends.0.min(x), ends.1.max(x)));
-    if let Some(seconds) = fastest {
-        let points = vec![(ends.0, seconds), (ends.1, seconds)];
-        lines.push(Line { name: "sequential scan, fastest method".to_owned(), points });
+    for dashed in [false, true] {
+        let sequential = all
+            .iter()
+            .filter(|case| case.key.is_of_server() == dashed && is_of_plot(&case.key, &scan));
+        let fastest = sequential.min_by(|a, b| a.seconds.median.total_cmp(&b.seconds.median));
+        if let Some(case) = fastest {
+            let (seconds, name) = (case.seconds.median, line_name(&case.key));
+            let points = vec![(ends.0, seconds), (ends.1, seconds)];
+            lines.push(Line { name: format!("sequential scan, {name}"), points, dashed });
+        }
     }
     let plot = |log_y: bool| Plot {
         title: title(first, &["io_method", "selectivity"]),
@@ -135,19 +169,19 @@ fn against_selectivity(group: &[&Measurement], all: &[Measurement]) -> Vec<Plot>
 }
 
 fn against_concurrency(group: &[&Measurement]) -> Vec<Plot> {
-    let plot = |y_label: &str, y: fn(&Measurement) -> f64| Plot {
+    let plot = |y_label: &str, y: fn(&Measurement) -> Option<f64>| Plot {
         title: title(&group[0].key, &["io_method", "concurrency"]),
         x_label: "I/Os in flight, mean at submission".to_owned(),
         y_label: y_label.to_owned(),
         log_x: true,
-        lines: by_method(group, |case| Some((case.in_flight.max(1.0), y(case)))),
+        lines: by_method(group, |case| Some((case.in_flight?.max(1.0), y(case)?))),
         ..Plot::default()
     };
     let plots = [
         plot("I/Os per second", |case| case.ios_per_second),
-        plot("GB per second", |case| case.bytes_per_second / 1e9),
+        plot("GB per second", |case| Some(case.bytes_per_second / 1e9)),
     ];
-    let varies = plots[0].lines.iter().any(|line| line.points.len() > 1);
+    let varies = plots[1].lines.iter().any(|line| line.points.len() > 1);
     if varies { plots.to_vec() } else { Vec::new() }
 }
 
@@ -162,8 +196,9 @@ fn against_load(group: &[&Measurement]) -> Option<Plot> {
     }
     cases.sort_by_key(|case| case.key.concurrency);
     let line = |name: &str, of: fn(&Measurement) -> Option<f64>| {
-        let point = |case: &&&Measurement| Some((case.ios_per_second, of(case)?));
-        Line { name: name.to_owned(), points: cases.iter().filter_map(point).collect() }
+        let point = |case: &&&Measurement| Some((case.ios_per_second?, of(case)?));
+        let points = cases.iter().filter_map(point).collect();
+        Line { name: name.to_owned(), points, dashed: false }
     };
     let mut lines = vec![
         line("p50", |case| Some(case.device_micros?.p50)),
@@ -171,7 +206,8 @@ fn against_load(group: &[&Measurement]) -> Option<Plot> {
         line("p99.9", |case| case.device_micros?.p999),
     ];
     let power = |case: &Measurement| {
-        case.device_micros.map_or(0.0, |times| case.ios_per_second / times.p50.max(1e-3))
+        let rate = case.ios_per_second.unwrap_or_default();
+        case.device_micros.map_or(0.0, |times| rate / times.p50.max(1e-3))
     };
     lines.retain(|line| !line.points.is_empty());
     // At an end of the range, the largest power may be beyond it.
@@ -182,7 +218,7 @@ fn against_load(group: &[&Measurement]) -> Option<Plot> {
         .next();
     let mark = knee.and_then(|knee| {
         let text = format!("knee: concurrency {}", knee.key.concurrency);
-        Some((knee.ios_per_second, knee.device_micros?.p50, text))
+        Some((knee.ios_per_second?, knee.device_micros?.p50, text))
     });
     let title = title(&group[0].key, &["concurrency"]);
     let last = cases.last().map_or(0, |case| case.key.concurrency);
@@ -203,7 +239,8 @@ fn against_load(group: &[&Measurement]) -> Option<Plot> {
 /// Time of each repetition, so that a trend is visible, such as burst credit that is used up.
 fn repetitions(group: &[&Measurement]) -> Plot {
     let line = |case: &&Measurement| Line {
-        name: format!("{}{}", case.key.io_method, if case.steady { "" } else { ", not steady" }),
+        name: format!("{}{}", line_name(&case.key), if case.steady { "" } else { ", not steady" }),
+        dashed: case.key.is_of_server(),
         points: (1..).zip(&case.samples).map(|(x, &y): (u32, _)| (f64::from(x), y)).collect(),
     };
     Plot {

@@ -42,9 +42,9 @@ pub struct RepetitionRule {
 pub enum Ended {
     /// Its interval is narrow enough.
     Steady,
-    /// It was repeated as often as allowed.
+    /// It, or a case that it is compared with, was repeated as often as allowed.
     Repetitions,
-    /// Its time was used up.
+    /// Its time, or that of a case that it is compared with, was used up.
     Time,
     /// The measurement ended before.
     Interrupted,
@@ -124,9 +124,23 @@ impl RepetitionRule {
         Some(Estimate::quotient(over, under))
     }
 
+    /// The ratio of two quantities that were measured in pairs, second to first, with its 95 %
+    /// interval, which takes into account how often we have looked; see [`Estimate::of_ratios`].
+    /// Returns `None` if there are too few pairs.
+    pub(crate) fn ratio_of_pairs(&self, pairs: &[(f64, f64)]) -> Option<Estimate> {
+        let ratios: Vec<f64> = pairs.iter().map(|(first, second)| second / first).collect();
+        self.interval(&ratios)
+    }
+
     /// Whether these times, in seconds, are steady.
     pub fn is_steady(&self, seconds: &[f64]) -> bool {
-        self.looks().contains(&seconds.len())
+        self.looks().contains(&seconds.len()) && self.is_narrow(seconds)
+    }
+
+    /// Whether the interval of these times is as narrow as that of a steady case. A case whose
+    /// repetitions end for another reason may be narrow between two looks.
+    pub(crate) fn is_narrow(&self, seconds: &[f64]) -> bool {
+        seconds.len() >= Self::REPETITIONS_MIN
             && self.interval(seconds).is_some_and(|interval| interval.spread() <= self.spread_max)
     }
 

@@ -11,9 +11,14 @@ use crate::estimate::Estimate;
 use crate::latency::{IoTimes, Percentiles};
 use crate::machine::Machine;
 use crate::repetition::{Ended, RepetitionRule};
-use crate::rounding::rounded;
-use crate::sample::Sample;
+use crate::rounding::{SECONDS_PLACES, rounded};
+use crate::sample::{Details, Sample};
+use crate::server::ServerMethod;
+use crate::versus::{Best, Versus};
 use crate::workload::{Cache, Case};
+
+/// What we call ourselves in reports.
+const OURS: &str = "trunkline";
 
 /// A finished measurement, or the part of it that was done before it was interrupted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -38,6 +43,10 @@ pub struct Report {
     pub io_min_workers: u32,
     /// Largest number of worker threads.
     pub io_max_workers: u32,
+    /// The slow disk that the table was on.
+    pub slow_disk: Option<SlowDisk>,
+    /// The server that it is compared with.
+    pub server: Option<MeasuredServer>,
     /// Seed of the block lists.
     pub seed: u64,
     /// When a case was repeated often enough.
@@ -48,6 +57,8 @@ pub struct Report {
     pub against: Option<Against>,
     /// The results.
     pub measurements: Vec<Measurement>,
+    /// For each piece of work, our fastest method and the server's.
+    pub best: Vec<Best>,
     /// Cases without a result.
     pub skipped: Vec<Skipped>,
 }
@@ -61,6 +72,46 @@ pub struct Against {
     pub started: i64,
     /// What differs between the runs apart from the cases, and what can't be compared.
     pub doubts: Vec<String>,
+}
+
+/// A simulated disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SlowDisk {
+    /// Its values, as `--slow-disk` takes them.
+    pub profile: String,
+    /// How exactly this machine kept its latency before the measurement.
+    pub accuracy: Vec<DiskAccuracy>,
+}
+
+/// Reads of a simulated disk.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DiskAccuracy {
+    /// Reads in flight.
+    pub in_flight: u32,
+    /// Median of their times in microseconds.
+    pub median_micros: f64,
+    /// The 99th percentile.
+    pub p99_micros: f64,
+    /// How much the median differs from the latency, in percent; none without a latency.
+    pub error_percent: Option<f64>,
+}
+
+impl SlowDisk {
+    /// The error of the median with this many reads in flight, in percent.
+    pub fn error_percent(&self, in_flight: u32) -> Option<f64> {
+        self.accuracy.iter().find(|one| one.in_flight == in_flight)?.error_percent
+    }
+}
+
+/// A server, and how it was set up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredServer {
+    /// Name and version.
+    pub name: String,
+    /// Its settings, except for those of its methods.
+    pub settings: Vec<(String, String)>,
+    /// Its second table. The first one is the report's.
+    pub linear_10: MeasuredTable,
 }
 
 /// The table that was read.
@@ -77,14 +128,18 @@ pub struct MeasuredTable {
 /// Identifies a case: two runs compare cases with equal keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Key {
+    /// The system that did the work: `trunkline`, or a server such as `PostgreSQL 18.6`.
+    pub system: String,
     /// The workload's name.
     pub workload: String,
     /// The kind of scan or the order of blocks; empty if there is only one.
     pub scan: String,
     /// For scans whose length depends on it.
     pub selectivity_percent: Option<f64>,
-    /// `sync`, `worker` or `io_uring`.
+    /// `sync`, `worker` or `io_uring`; `none` for a server that has no choice.
     pub io_method: String,
+    /// Worker processes of a server whose method has them.
+    pub io_workers: Option<u32>,
     /// Whether I/O bypasses the page cache.
     pub io_direct: bool,
     /// The state of the page cache; none if nothing is read from files.
@@ -112,24 +167,24 @@ pub struct Measurement {
     pub ended: Ended,
     /// Elapsed time: median and 95 % interval.
     pub seconds: Times,
-    /// CPU time of all threads.
-    pub cpu_seconds: f64,
+    /// CPU time of all threads. This and the following numbers of I/Os aren't known of a server.
+    pub cpu_seconds: Option<f64>,
     /// Blocks requested or written.
     pub blocks: u64,
     /// Of these, found in the pool or in flight already.
     pub hits: u64,
     /// Reads or writes.
-    pub ios: u64,
+    pub ios: Option<u64>,
     /// I/Os per second.
-    pub ios_per_second: f64,
-    /// Bytes of these I/Os per second.
+    pub ios_per_second: Option<f64>,
+    /// Bytes of these I/Os per second. For a server, those of blocks that it didn't have.
     pub bytes_per_second: f64,
     /// Mean number of I/Os in flight at submission.
-    pub in_flight: f64,
+    pub in_flight: Option<f64>,
     /// Time in the device, summed over I/Os, which overlap.
-    pub device_seconds: f64,
+    pub device_seconds: Option<f64>,
     /// Time that sessions waited for I/O, or executed it themselves, summed over sessions.
-    pub wait_seconds: f64,
+    pub wait_seconds: Option<f64>,
     /// Device time of single I/Os in microseconds.
     pub device_micros: Option<Percentiles>,
     /// Time that sessions slept for single I/Os, in microseconds. I/Os that were complete before
@@ -146,6 +201,8 @@ pub struct Measurement {
     pub samples: Vec<f64>,
     /// Comparison with a stored run.
     pub against: Option<Change>,
+    /// Comparison with the server's case of the same method.
+    pub versus: Option<Versus>,
 }
 
 /// A median of times in seconds, with its 95 % confidence interval.
@@ -159,16 +216,13 @@ pub struct Times {
     pub high: Option<f64>,
 }
 
-/// Decimal places of times in seconds: nanoseconds.
-const PLACES: i32 = 9;
-
 impl Times {
     fn of(seconds: &[f64], rule: &RepetitionRule) -> Self {
         let interval = rule.interval(seconds);
         Self {
-            median: rounded(Estimate::of(seconds.to_vec()).median, PLACES),
-            low: interval.map(|interval| rounded(interval.low, PLACES)),
-            high: interval.map(|interval| rounded(interval.high, PLACES)),
+            median: rounded(Estimate::of(seconds.to_vec()).median, SECONDS_PLACES),
+            low: interval.map(|interval| rounded(interval.low, SECONDS_PLACES)),
+            high: interval.map(|interval| rounded(interval.high, SECONDS_PLACES)),
         }
     }
 }
@@ -202,17 +256,45 @@ pub struct Skipped {
 }
 
 impl Key {
-    pub(crate) fn of(case: &Case) -> Self {
+    /// `server` is the name of the server, if there is one.
+    pub(crate) fn of(case: &Case, server: &str) -> Self {
+        let (system, io_method) = match case.server {
+            None => (OURS, case.method.name()),
+            Some(method) => (server, method.name()),
+        };
         Self {
+            system: system.to_owned(),
             workload: case.workload.name().to_owned(),
             scan: case.scan_name().to_owned(),
             selectivity_percent: case.selectivity_percent(),
-            io_method: case.method.name().to_owned(),
+            io_method: io_method.to_owned(),
+            io_workers: case.server.and_then(ServerMethod::workers),
             io_direct: case.direct,
             cache: case.cache,
             concurrency: case.concurrency,
             combine_blocks: case.combine,
             sessions: case.sessions,
+        }
+    }
+
+    /// Whether a server did the work.
+    pub fn is_of_server(&self) -> bool {
+        self.system != OURS
+    }
+
+    /// The method with its number of workers, such as `worker 12`.
+    pub fn method(&self) -> String {
+        match self.io_workers {
+            Some(number) => format!("{} {number}", self.io_method),
+            None => self.io_method.clone(),
+        }
+    }
+
+    /// The system and its method, for messages.
+    pub fn how(&self) -> String {
+        match self.is_of_server() {
+            true => format!("{}, {}", self.system, self.method()),
+            false => format!("{}, {}", self.io_method, self.mode()),
         }
     }
 
@@ -245,7 +327,7 @@ impl Repetitions {
     pub(crate) fn add(&mut self, mut sample: Sample, cache: Option<Cache>, cached: Option<f64>) {
         // The histograms are large. A case may have a thousand repetitions.
         self.times.add(std::mem::take(&mut sample.times));
-        self.seconds.push(rounded(sample.seconds, PLACES));
+        self.seconds.push(rounded(sample.seconds, SECONDS_PLACES));
         self.samples.push(sample);
         self.cached = match (cache, cached, self.cached) {
             (Some(cache), Some(new), Some(old)) => Some(cache.worse(new, old)),
@@ -257,7 +339,7 @@ impl Repetitions {
 impl Measurement {
     /// Summarizes the repetitions of a case. Returns `None` if there are none.
     pub(crate) fn of(
-        case: &Case,
+        key: Key,
         repetitions: &Repetitions,
         rule: &RepetitionRule,
         ended: Ended,
@@ -269,37 +351,46 @@ impl Measurement {
         let median = |value: &dyn Fn(&Sample) -> f64, places| {
             rounded(Estimate::of(samples.iter().map(value).collect()).median, places)
         };
+        let known = samples.iter().all(|sample| sample.details.is_some());
+        let detail = |value: &dyn Fn(&Details, &Sample) -> f64, places| {
+            let value = |sample: &Sample| value(&sample.details.unwrap_or_default(), sample);
+            known.then(|| median(&value, places))
+        };
         Some(Self {
-            key: Key::of(case),
+            cache_held: key.cache.zip(*cached).map(|(cache, part)| cache.is_held(part)),
+            key,
             repetitions: samples.len(),
             steady: ended == Ended::Steady,
             ended,
             seconds: Times::of(seconds, rule),
-            cpu_seconds: median(&|sample| sample.cpu_seconds, 6),
+            cpu_seconds: detail(&|details, _| details.cpu_seconds, 6),
             blocks: median(&|sample| sample.blocks as f64, 0) as u64,
             hits: median(&|sample| sample.hits as f64, 0) as u64,
-            ios: median(&|sample| sample.ios as f64, 0) as u64,
-            ios_per_second: median(&|sample| sample.ios as f64 / sample.seconds.max(1e-9), 0),
+            ios: detail(&|details, _| details.ios as f64, 0).map(|ios| ios as u64),
+            ios_per_second: detail(
+                &|details, sample| details.ios as f64 / sample.seconds.max(1e-9),
+                0,
+            ),
             bytes_per_second: median(
                 &|sample| sample.io_bytes as f64 / sample.seconds.max(1e-9),
                 0,
             ),
-            in_flight: median(&|sample| sample.in_flight, 2),
-            device_seconds: median(&|sample| sample.device_seconds, 6),
-            wait_seconds: median(&|sample| sample.wait_seconds, 6),
+            in_flight: detail(&|details, _| details.in_flight, 2),
+            device_seconds: detail(&|details, _| details.device_seconds, 6),
+            wait_seconds: detail(&|details, _| details.wait_seconds, 6),
             device_micros: times.device(),
             wait_micros: times.wait(),
             cached_percent: cached.map(|part| rounded(part * 100.0, 1)),
-            cache_held: case.cache.zip(*cached).map(|(cache, part)| cache.is_held(part)),
             samples: seconds.clone(),
             against: None,
+            versus: None,
         })
     }
 }
 
 impl Report {
     /// The version of new reports.
-    pub(crate) const SCHEMA: u32 = 1;
+    pub(crate) const SCHEMA: u32 = 2;
 
     /// Reads a stored report.
     ///
@@ -373,6 +464,9 @@ impl Report {
                 table.name, table.blocks, table.rows_per_page
             )
         };
+        let disk = |report: &Report| {
+            report.slow_disk.as_ref().map_or("none".to_owned(), |disk| disk.profile.clone())
+        };
         let pairs = |report: &Report| {
             let mut pairs = vec![
                 ("table".to_owned(), size(&report.table)),
@@ -380,6 +474,7 @@ impl Report {
                 ("seed".to_owned(), report.seed.to_string()),
                 ("io_min_workers".to_owned(), report.io_min_workers.to_string()),
                 ("io_max_workers".to_owned(), report.io_max_workers.to_string()),
+                ("slow disk".to_owned(), disk(report)),
                 ("program".to_owned(), report.program.clone()),
             ];
             pairs.extend(report.machine.facts().map(|(name, text)| (name.to_lowercase(), text)));
@@ -398,8 +493,7 @@ impl Report {
     pub fn skipped_groups(&self) -> Vec<(String, usize)> {
         let mut groups: Vec<(String, usize)> = Vec::new();
         for Skipped { key, reason } in &self.skipped {
-            let (method, mode) = (&key.io_method, key.mode());
-            let text = format!("{}, {method}, {mode}: {reason}", key.workload);
+            let text = format!("{}, {}: {reason}", key.workload, key.how());
             match groups.iter_mut().find(|(known, _)| *known == text) {
                 Some((_, count)) => *count += 1,
                 None => groups.push((text, 1)),

@@ -1,6 +1,9 @@
 //! **Rounding** of the numbers in a report, done once, where a number is computed. JSON, CSV and the
 //! page then all print the same digits.
 
+/// Decimal places of times in seconds: nanoseconds.
+pub(crate) const SECONDS_PLACES: i32 = 9;
+
 /// Rounds to this number of decimal places.
 pub(crate) fn rounded(value: f64, places: i32) -> f64 {
     let scale = 10_f64.powi(places);

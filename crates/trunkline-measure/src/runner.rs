@@ -19,14 +19,17 @@ use trunkline_engine::verify::{Options, verify_files};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 use trunkline_sample::accounts::Accounts;
 
+use crate::access::{Dataset, Scan};
 use crate::checkpoint_copy::CheckpointCopy;
 use crate::durable_file::{DurableFile, WRITES};
 use crate::error::{MeasureError, expect_count};
+use crate::row_sum::{RowWork, Selected};
 use crate::sample::{Sample, Stopwatch, Work};
+use crate::server::{Server, ServerMethod, ServerWork};
 use crate::sessions::{concurrently, read_blocks, split};
 use crate::table::Table;
 use crate::watcher::{JobWatcher, Watcher};
-use crate::workload::{Cache, Case, Scan, Task};
+use crate::workload::{Cache, Case, Task};
 
 /// First blocks of the windows of a re-read, at most.
 const REREAD_WINDOWS: BlockNo = 10_001;
@@ -44,10 +47,19 @@ pub struct ScratchTable {
     pub durable: PathBuf,
 }
 
+/// A server to compare with, and its tables as our engine sees them.
+pub struct Peer {
+    /// The server, whose cluster has the tables.
+    pub server: Server,
+    /// Its second table. The first one is the measured table.
+    pub linear_10: Table,
+}
+
 /// Everything that the repetitions share.
 pub(crate) struct Runner {
     engine: Engine,
     table: Table,
+    peer: Option<Peer>,
     backends: Vec<Backend>,
     rows_per_page: u32,
     seed: u64,
@@ -64,7 +76,7 @@ impl Runner {
     /// Opens the sessions.
     pub(crate) fn new(
         engine: &Engine,
-        table: Table,
+        (table, peer): (Table, Option<Peer>),
         scratch: Option<ScratchTable>,
         (sessions_max, seed): (usize, u64),
         watcher: Arc<dyn Watcher>,
@@ -83,6 +95,7 @@ impl Runner {
         Ok(Self {
             engine,
             table,
+            peer,
             backends,
             rows_per_page,
             seed,
@@ -108,15 +121,30 @@ impl Runner {
         self.rows_per_page
     }
 
+    pub(crate) fn peer(&self) -> Option<&Peer> {
+        self.peer.as_ref()
+    }
+
+    /// The table that a task reads.
+    fn table_of(&self, task: Task) -> &Table {
+        match (task, &self.peer) {
+            (Task::Range { dataset: Dataset::Linear10, .. }, Some(peer)) => &peer.linear_10,
+            _ => &self.table,
+        }
+    }
+
     /// Prepares and times one repetition. Returns how much of the table was in the page cache when
     /// it began, if that matters.
     pub(crate) fn run(&mut self, case: &Case) -> Result<(Sample, Option<f64>), MeasureError> {
+        if let Some(method) = case.server {
+            return self.run_on_server(case, method);
+        }
         self.table.recheck()?;
         let left = self.engine.pool().evict_all().skipped;
         expect_count("pool", "buffers still in use", left.into(), 0)?;
         let cached = match case.cache {
             None => None,
-            Some(cache) => self.prepare_cache(cache)?,
+            Some(cache) => self.prepare_cache(cache, case.task)?,
         };
         let sample = match case.task {
             Task::Whole | Task::Range { .. } | Task::Reread => self.read(case)?,
@@ -128,18 +156,81 @@ impl Runner {
         Ok((sample, cached))
     }
 
+    /// The same for the server. Its buffers are empty too when it begins.
+    fn run_on_server(
+        &mut self,
+        case: &Case,
+        method: ServerMethod,
+    ) -> Result<(Sample, Option<f64>), MeasureError> {
+        let (dataset, work) = match case.task {
+            Task::Range { dataset, scan, selectivity } => {
+                (dataset, ServerWork::Range { scan, selectivity })
+            }
+            Task::Prewarm => (Dataset::Uniform, ServerWork::Prewarm),
+            _ => (Dataset::Uniform, ServerWork::Whole),
+        };
+        let Some(peer) = &mut self.peer else {
+            return Err(MeasureError::Thread("has no server to ask".to_owned()));
+        };
+        peer.server.prepare(method, (dataset, work), (case.concurrency, case.combine))?;
+        // Last, because a server that starts reads files.
+        let cached = match case.cache {
+            None => None,
+            Some(cache) => self.prepare_cache(cache, case.task)?,
+        };
+        let Some(peer) = &mut self.peer else {
+            return Err(MeasureError::Thread("has no server to ask".to_owned()));
+        };
+        let done = peer.server.run(dataset, work)?;
+        let sample = Sample {
+            seconds: done.seconds,
+            blocks: done.blocks,
+            hits: done.hits,
+            io_bytes: done.blocks.saturating_sub(done.hits) * BLOCK_SIZE as u64,
+            ..Sample::default()
+        };
+        Ok((sample, cached))
+    }
+
     /// Returns how much of the table is in the page cache afterwards, if that can be found out.
-    fn prepare_cache(&self, cache: Cache) -> Result<Option<f64>, MeasureError> {
+    fn prepare_cache(&self, cache: Cache, task: Task) -> Result<Option<f64>, MeasureError> {
+        let table = self.table_of(task);
         match cache {
-            Cache::Cold => self.table.evict(&*self.watcher)?,
+            Cache::Cold => table.evict(&*self.watcher)?,
             Cache::Cached => {
-                let cached = self.table.cached(&self.engine)?;
+                let cached = table.cached(&self.engine)?;
                 if cached.is_none_or(|part| part < WARM_MIN) {
-                    self.table.warm(&*self.watcher)?;
+                    table.warm(&*self.watcher)?;
                 }
             }
         }
-        self.table.cached(&self.engine)
+        table.cached(&self.engine)
+    }
+
+    /// The rows that a query of the server selects in its table, and their sum.
+    fn selected(&self, task: Task) -> Option<(RowWork, i64)> {
+        let tables = self.peer.as_ref()?.server.tables();
+        let of = |dataset| tables.iter().find(move |table| table.dataset == dataset);
+        match task {
+            Task::Whole => Some((RowWork::Selected(Selected::ALL), of(Dataset::Uniform)?.sum)),
+            Task::Range { dataset, scan, selectivity } => {
+                let range = of(dataset)?.range(selectivity)?;
+                let work = match scan {
+                    Scan::Index => RowWork::Visits(Arc::clone(&range.visits)),
+                    _ => RowWork::Selected(Selected { low: range.low, high: range.high }),
+                };
+                Some((work, range.sum))
+            }
+            _ => None,
+        }
+    }
+
+    /// The blocks of a range query as the server requests them.
+    fn server_blocks(&self, task: Task) -> Option<Vec<BlockNo>> {
+        let Task::Range { dataset, scan, selectivity } = task else { return None };
+        let tables = self.peer.as_ref()?.server.tables();
+        let table = tables.iter().find(|table| table.dataset == dataset)?;
+        Some(table.range(selectivity)?.requested(scan, table.blocks))
     }
 
     /// The blocks that a task requests, in order.
@@ -149,8 +240,10 @@ impl Runner {
         {
             return Arc::clone(list);
         }
-        let blocks = self.table.blocks();
+        let blocks = self.table_of(task).blocks();
+        let of_server = self.server_blocks(task);
         let list = match task {
+            Task::Range { .. } if of_server.is_some() => of_server.unwrap_or_default(),
             Task::Range { dataset, scan: scan @ (Scan::Bitmap | Scan::Index), selectivity } => {
                 let rows = self.rows_per_page;
                 let mut list = dataset.matching_blocks(blocks, rows, selectivity, self.seed);
@@ -185,16 +278,26 @@ impl Runner {
         let parts = split(&blocks, case.sessions);
         let sessions = self.take_sessions(case.sessions)?;
         let (relation, watcher) =
-            (self.table.relation(case.direct).clone(), Arc::clone(&self.watcher));
+            (self.table_of(case.task).relation(case.direct).clone(), Arc::clone(&self.watcher));
+        let selected = self.selected(case.task);
+        let (rows, expected) = selected.unzip();
         let stopwatch = Stopwatch::start(&self.engine, Work::PoolReads);
-        let (sessions, pages) = concurrently(sessions, parts, move |backend, part| {
-            read_blocks(backend, &relation, part, options, &*watcher)
+        let (sessions, read) = concurrently(sessions, parts, move |backend, part| {
+            read_blocks(backend, &relation, part, (options, rows.clone()), &*watcher)
         });
-        let pages = pages.map(|pages| pages.iter().sum());
-        let sample = stopwatch.stop(&self.engine, *pages.as_ref().unwrap_or(&0), None);
+        let read = read.map(|parts| {
+            parts.into_iter().fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
+        });
+        let pages = read.as_ref().map_or(0, |(pages, _)| *pages);
+        let sample = stopwatch.stop(&self.engine, pages, None);
         self.backends.splice(..0, sessions);
-        let pages = pages?;
+        let (pages, sum) = read?;
         expect_count(&case.to_string(), "blocks read", pages, blocks.len() as u64)?;
+        if let Some(expected) = expected {
+            // Sums of row numbers are never negative.
+            let [sum, expected] = [sum, expected].map(i64::unsigned_abs);
+            expect_count(&case.to_string(), "as the sum of its rows", sum, expected)?;
+        }
         Ok(sample)
     }
 
@@ -283,7 +386,8 @@ impl Runner {
         self.backends.splice(..0, sessions);
         written?;
         // From the counters of the I/O instance, and not from the loop that issued them.
-        expect_count("durable", "writes", sample.ios, expected)?;
+        let ios = sample.details.unwrap_or_default().ios;
+        expect_count("durable", "writes", ios, expected)?;
         expect_count("durable", "bytes written", sample.io_bytes, expected * BLOCK_SIZE as u64)?;
         Ok(sample)
     }
@@ -326,13 +430,15 @@ mod tests {
         let table = Table::of_scratch(&engine, &accounts);
         let scratch = ScratchTable { accounts: Some(accounts), durable: home.join("durable") };
         let watcher = Arc::new(Unwatched);
-        Runner::new(&engine, table, Some(scratch), (sessions, 1), watcher).expect("a runner")
+        Runner::new(&engine, (table, None), Some(scratch), (sessions, 1), watcher)
+            .expect("a runner")
     }
 
     fn case(workload: Workload, task: Task, sessions: usize) -> Case {
         Case {
             workload,
             task,
+            server: None,
             method: IoMethod::Worker,
             direct: false,
             cache: None,
@@ -363,7 +469,8 @@ mod tests {
         let mut runner = runner(home.path(), 3);
         let (sample, _) =
             runner.run(&case(Workload::Durable, Task::Durable, 3)).expect("three sessions");
-        assert_eq!((sample.blocks, sample.ios), (3 * WRITES, 3 * WRITES));
+        let ios = sample.details.expect("counted").ios;
+        assert_eq!((sample.blocks, ios), (3 * WRITES, 3 * WRITES));
         assert_eq!(sample.io_bytes, 3 * WRITES * BLOCK_SIZE as u64);
         assert_eq!(runner.backends.len(), 3);
     }

@@ -13,20 +13,27 @@ use crate::latency::IoTimes;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sample {
     pub(crate) seconds: f64,
-    /// Of all threads, including the kernel's that work for this process.
-    pub(crate) cpu_seconds: f64,
     /// Blocks that the work asked for, or wrote.
     pub(crate) blocks: u64,
     /// Of these, blocks found in the pool, or being read for another request.
     pub(crate) hits: u64,
+    pub(crate) io_bytes: u64,
+    /// Not known of a server.
+    pub(crate) details: Option<Details>,
+    pub(crate) times: IoTimes,
+}
+
+/// What only our own engine counts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Details {
+    /// Of all threads, including the kernel's that work for this process.
+    pub(crate) cpu_seconds: f64,
     /// Reads or writes.
     pub(crate) ios: u64,
-    pub(crate) io_bytes: u64,
     /// Mean number in flight at submission.
     pub(crate) in_flight: f64,
     pub(crate) device_seconds: f64,
     pub(crate) wait_seconds: f64,
-    pub(crate) times: IoTimes,
 }
 
 /// What a repetition does, which decides whose I/Os and waits are counted.
@@ -117,14 +124,16 @@ impl Stopwatch {
         };
         Sample {
             seconds: took.unwrap_or(elapsed).as_secs_f64(),
-            cpu_seconds: cpu.as_secs_f64(),
             blocks,
             hits: pool.hits,
-            ios: after.count - before.count,
             io_bytes: after.bytes - before.bytes,
-            in_flight: (new.in_flight_sum - old.in_flight_sum) as f64 / samples,
-            device_seconds,
-            wait_seconds,
+            details: Some(Details {
+                cpu_seconds: cpu.as_secs_f64(),
+                ios: after.count - before.count,
+                in_flight: (new.in_flight_sum - old.in_flight_sum) as f64 / samples,
+                device_seconds,
+                wait_seconds,
+            }),
             times: if is_sync { times.executed_by_sessions() } else { times },
         }
     }

@@ -5,6 +5,9 @@
 //!     .trunkline-bench-scratch   marker, written first: everything here may be removed
 //!     table/                     a generated pgbench_accounts
 //!     durable                    the file of durable writes
+//!     disk/                      what is measured on a slow disk, and a server's cluster
+//!     slow/                      where the slow disk is mounted
+//!     socket/                    the server's socket
 //! ```
 //! The directory is locked (`flock`) while it is in use. The lock ends with the process, whatever
 //! kills it, so the next start knows that what it finds is abandoned, and removes it.
@@ -42,11 +45,16 @@ pub struct Scratch {
 
 impl Scratch {
     /// Creates the scratch directory in `parent`, or cleans one that a killed process has left.
+    /// `release` is called before anything is removed: it ends what may still use the directory,
+    /// such as a server.
     ///
     /// # Errors
-    /// [`MeasureError::InsideCluster`], [`MeasureError::Busy`], [`MeasureError::NotScratch`], or
-    /// [`MeasureError::File`].
-    pub fn open(parent: &Path) -> Result<Self, MeasureError> {
+    /// [`MeasureError::InsideCluster`], [`MeasureError::Busy`], [`MeasureError::NotScratch`],
+    /// [`MeasureError::File`], or an error of `release`.
+    pub fn open(
+        parent: &Path,
+        release: impl Fn(&Path) -> Result<(), MeasureError>,
+    ) -> Result<Self, MeasureError> {
         refuse_cluster(parent)?;
         let parent = parent.canonicalize().map_err(|error| MeasureError::file(parent, error))?;
         let path = parent.join(FOLDER);
@@ -77,10 +85,15 @@ impl Scratch {
                 check_owner(&locked).map_err(|text| fail(io::Error::other(text)))?;
                 // Only what we have recognized as ours is removed when this is dropped.
                 let scratch = NotYetOurs { path: &path, directory: &directory };
-                scratch.claim()?;
+                scratch.claim(release)?;
                 return Ok(Self { path, directory });
             }
         }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The path of something in the directory.
@@ -121,8 +134,12 @@ struct NotYetOurs<'d> {
 }
 
 impl NotYetOurs<'_> {
-    /// Removes what a killed process has left, and writes the marker.
-    fn claim(&self) -> Result<(), MeasureError> {
+    /// Removes what a killed process has left, and writes the marker. `release` ends what may still
+    /// use the directory; it is called only when the directory is known to be ours.
+    fn claim(
+        &self,
+        release: impl Fn(&Path) -> Result<(), MeasureError>,
+    ) -> Result<(), MeasureError> {
         let fail = |error| MeasureError::file(self.path, error);
         let marker = self.marker().map_err(fail)?;
         let is_marked = marker.as_deref() == Some(MARKER_TEXT.as_bytes());
@@ -139,6 +156,7 @@ impl NotYetOurs<'_> {
         if !is_marked {
             write_marker(self.directory).map_err(fail)?;
         }
+        release(self.path)?;
         empty(self.path)
     }
 
@@ -193,18 +211,23 @@ mod tests {
         DirBuilder::new().mode(0o700).create(directory).expect("made");
     }
 
+    /// Nothing uses the directory.
+    fn idle(_: &Path) -> Result<(), MeasureError> {
+        Ok(())
+    }
+
     #[test]
     fn what_a_killed_process_has_left_is_removed() {
         let home = tempfile::tempdir().expect("a directory");
         let left = home.path().join(FOLDER);
         // Killed before the marker was written, and later.
         make(&left);
-        drop(Scratch::open(home.path()).expect("opened"));
+        drop(Scratch::open(home.path(), idle).expect("opened"));
         assert!(!left.exists());
         // While it was being written.
         make(&left);
         fs::write(left.join(MARKER), &MARKER_TEXT[..5]).expect("written");
-        drop(Scratch::open(home.path()).expect("opened"));
+        drop(Scratch::open(home.path(), idle).expect("opened"));
         assert!(!left.exists());
         make(&left);
         fs::create_dir_all(left.join("table/base/5")).expect("made");
@@ -212,7 +235,7 @@ mod tests {
         for name in ["durable", "table/base/5/16385"] {
             fs::write(left.join(name), "left").expect("written");
         }
-        let scratch = Scratch::open(home.path()).expect("opened");
+        let scratch = Scratch::open(home.path(), idle).expect("opened");
         let names = fs::read_dir(&left).expect("a directory").count();
         assert!(names == 1 && left.join(MARKER).is_file(), "{names} entries");
         fs::write(scratch.join("durable"), "x").expect("written");
@@ -221,17 +244,34 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_removed_while_it_may_be_in_use() {
+        let home = tempfile::tempdir().expect("a directory");
+        let left = home.path().join(FOLDER);
+        make(&left);
+        for (name, text) in [(MARKER, MARKER_TEXT), ("cluster", "left")] {
+            fs::write(left.join(name), text).expect("written");
+        }
+        let busy = |path: &Path| Err(MeasureError::Busy(path.to_owned()));
+        Scratch::open(home.path(), busy).expect_err("in use");
+        assert!(left.join("cluster").exists());
+        // What others have written is not even asked for.
+        fs::remove_file(left.join(MARKER)).expect("removed");
+        let error = Scratch::open(home.path(), busy).expect_err("refused");
+        assert!(matches!(error, MeasureError::NotScratch { .. }), "{error}");
+    }
+
+    #[test]
     fn files_of_others_stay() {
         let home = tempfile::tempdir().expect("a directory");
         let folder = home.path().join(FOLDER);
         make(&folder);
         fs::write(folder.join("thesis"), "precious").expect("written");
-        let error = Scratch::open(home.path()).expect_err("refused").to_string();
+        let error = Scratch::open(home.path(), idle).expect_err("refused").to_string();
         assert!(error.contains("contains \"thesis\""), "{error}");
         assert_eq!(fs::read(folder.join("thesis")).expect("read"), b"precious");
         fs::rename(&folder, home.path().join("elsewhere")).expect("renamed");
         std::os::unix::fs::symlink(home.path().join("elsewhere"), &folder).expect("linked");
-        let error = Scratch::open(home.path()).expect_err("refused").to_string();
+        let error = Scratch::open(home.path(), idle).expect_err("refused").to_string();
         assert!(error.contains("is not a directory"), "{error}");
         assert!(home.path().join("elsewhere/thesis").exists());
     }
@@ -245,7 +285,7 @@ mod tests {
         fs::write(&victim, MARKER_TEXT).expect("written");
         fs::write(folder.join("thesis"), "precious").expect("written");
         let refused = |expected: &str| {
-            let error = Scratch::open(home.path()).expect_err("refused").to_string();
+            let error = Scratch::open(home.path(), idle).expect_err("refused").to_string();
             assert!(error.contains(expected), "{error}");
             assert_eq!(fs::read(folder.join("thesis")).expect("read"), b"precious");
             fs::remove_file(folder.join(MARKER)).expect("there");
@@ -259,7 +299,7 @@ mod tests {
         refused("did not write");
         fs::remove_file(folder.join("thesis")).expect("there");
         symlink(&victim, folder.join(MARKER)).expect("linked");
-        let error = Scratch::open(home.path()).expect_err("refused").to_string();
+        let error = Scratch::open(home.path(), idle).expect_err("refused").to_string();
         assert!(error.contains("did not write"), "{error}");
         assert_eq!(fs::read_to_string(&victim).expect("read"), MARKER_TEXT);
     }
@@ -272,11 +312,11 @@ mod tests {
         fs::write(folder.join(MARKER), MARKER_TEXT).expect("written");
         for mode in [0o722, 0o777, 0o770] {
             fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).expect("changed");
-            let error = Scratch::open(home.path()).expect_err("refused").to_string();
+            let error = Scratch::open(home.path(), idle).expect_err("refused").to_string();
             assert!(error.contains(&format!("has mode {mode:o}")), "{error}");
         }
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("changed");
-        drop(Scratch::open(home.path()).expect("opened"));
+        drop(Scratch::open(home.path(), idle).expect("opened"));
         assert!(!folder.exists());
         let other = fs::metadata("/proc/self").map(|found| found.uid()).expect("a user");
         let root = fs::metadata("/proc/sys").expect("there");
@@ -286,7 +326,7 @@ mod tests {
     #[test]
     fn what_could_not_be_removed_is_removed_by_the_next_start() {
         let home = tempfile::tempdir().expect("a directory");
-        let scratch = Scratch::open(home.path()).expect("opened");
+        let scratch = Scratch::open(home.path(), idle).expect("opened");
         let folder = home.path().join(FOLDER);
         // As if a file had been created between the last two steps.
         fs::remove_file(folder.join(MARKER)).expect("there");
@@ -294,18 +334,18 @@ mod tests {
         drop(scratch);
         assert_eq!(fs::read_to_string(folder.join(MARKER)).expect("marked"), MARKER_TEXT);
         fs::write(folder.join("durable"), "x").expect("written");
-        drop(Scratch::open(home.path()).expect("opened"));
+        drop(Scratch::open(home.path(), idle).expect("opened"));
         assert!(!folder.exists());
     }
 
     #[test]
     fn two_processes_do_not_share_it() {
         let home = tempfile::tempdir().expect("a directory");
-        let first = Scratch::open(home.path()).expect("opened");
-        let error = Scratch::open(home.path()).expect_err("in use");
+        let first = Scratch::open(home.path(), idle).expect("opened");
+        let error = Scratch::open(home.path(), idle).expect_err("in use");
         assert!(matches!(error, MeasureError::Busy(_)), "{error}");
         assert!(first.join(MARKER).is_file());
         drop(first);
-        Scratch::open(home.path()).expect("free again");
+        Scratch::open(home.path(), idle).expect("free again");
     }
 }

@@ -10,6 +10,7 @@ use trunkline_engine::storage::Relation;
 use trunkline_format::BlockNo;
 
 use crate::error::MeasureError;
+use crate::row_sum::RowWork;
 use crate::watcher::Watcher;
 
 /// How many pages a session reads before it asks whether to stop.
@@ -81,18 +82,24 @@ struct Slot<S, R> {
 }
 
 /// Reads the blocks through a stream. Takes the share lock of each page and looks at its first byte,
-/// as the cheapest possible query would. Returns the number of pages.
+/// as the cheapest possible query would, or adds up the selected rows. Returns the number of pages
+/// and the sum.
 pub(crate) fn read_blocks(
     backend: &mut Backend,
     relation: &Relation,
     blocks: Vec<BlockNo>,
-    options: StreamOptions,
+    (options, rows): (StreamOptions, Option<RowWork>),
     watcher: &dyn Watcher,
-) -> Result<u64, MeasureError> {
+) -> Result<(u64, i64), MeasureError> {
     let mut stream = ReadStream::new(backend, relation, BlockList::new(blocks), options);
-    let mut pages = 0;
+    let (mut pages, mut sum) = (0, 0);
     while let Some(page) = stream.next(backend)? {
-        std::hint::black_box(backend.read_lock(page.pin)?[0]);
+        let page = backend.read_lock(page.pin)?;
+        match &rows {
+            None => _ = std::hint::black_box(page[0]),
+            Some(rows) => sum += rows.sum(&page, pages as usize),
+        }
+        drop(page);
         pages += 1;
         if pages % PAGES_BATCHED == 0 && watcher.cancelled() {
             return Err(MeasureError::Cancelled);
@@ -100,7 +107,7 @@ pub(crate) fn read_blocks(
     }
     drop(stream);
     backend.publish_counts();
-    Ok(pages)
+    Ok((pages, sum))
 }
 
 /// Splits a list into contiguous parts of nearly equal length, one for each session.

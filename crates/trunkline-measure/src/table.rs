@@ -1,13 +1,15 @@
 //! **The measured table**: a table of a cluster, which is only read, or a generated one in a scratch
 //! directory.
 //!
+//! With a server to compare with, it is a table of the server's own cluster, whose files don't change.
+//!
 //! A table is opened twice, buffered and direct. These are two clusters for the buffer pool, so a
 //! page that one of them has read is not found by the other.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, Advice, AtFlags, CWD, accessat};
 use trunkline_aio::{OpenOptions, Residency, residency};
@@ -19,8 +21,9 @@ use trunkline_format::page::line_pointers;
 use trunkline_format::{BlockNo, Fork};
 use trunkline_sample::accounts::Accounts;
 
-use crate::error::MeasureError;
-use crate::watcher::{Watcher, proceed};
+use crate::error::{MeasureError, expect_count, proceed};
+use crate::server::GuideTable;
+use crate::watcher::Watcher;
 
 /// The relation of the scratch copy that checkpoints write.
 pub(crate) const COPY: u32 = Accounts::RELATION + 1;
@@ -33,7 +36,10 @@ pub struct Table {
     direct: Relation,
     files: Vec<FileEntry>,
     blocks: BlockNo,
-    /// The data directory, if it is a table of a cluster.
+    /// Files that are dropped from the page cache and read into it together with the table: its
+    /// index and other forks, which a server reads.
+    beside: Vec<PathBuf>,
+    /// The data directory, if no server may be started on it.
     dir: Option<DataDir>,
 }
 
@@ -52,7 +58,45 @@ impl Table {
         let relation = |direct| storage(direct).relation(target.locator, target.fork);
         let (buffered, direct) = (relation(false), relation(true));
         let blocks = buffered.blocks()?;
-        Ok(Self { name, buffered, direct, files: target.files, blocks, dir: Some(dir.clone()) })
+        let (files, beside) = (target.files, Vec::new());
+        Ok(Self { name, buffered, direct, files, blocks, beside, dir: Some(dir.clone()) })
+    }
+
+    /// A table of a cluster of our own, on which a server will be started, but which won't change.
+    ///
+    /// # Errors
+    /// [`MeasureError::Storage`]: its length is unknown. [`MeasureError::Count`]: it isn't as long
+    /// as the server says.
+    pub fn of_server(
+        engine: &Engine,
+        dir: &DataDir,
+        target: Target,
+        guide: &GuideTable,
+    ) -> Result<Self, MeasureError> {
+        let relfilenode = target.locator.relfilenode;
+        let index = guide.index.rsplit('/').next().and_then(|number| number.parse().ok());
+        let name = format!("{} of the tuning guide", guide.name());
+        let mut table = Self::of_cluster(engine, dir, target, name)?;
+        let unit = "blocks in its files";
+        expect_count(guide.name(), unit, table.blocks.into(), guide.blocks.into())?;
+        let others = dir.relation_files().files.into_iter().filter(|file| {
+            (file.relfilenode == relfilenode && file.fork != Fork::Main)
+                || Some(file.relfilenode) == index
+        });
+        table.beside = others.map(|file| file.path).collect();
+        table.dir = None;
+        // The server was stopped without a sync. Dirty pages can't be dropped from the page cache.
+        for path in table.paths() {
+            let synced = File::open(path).and_then(|file| file.sync_all());
+            synced.map_err(|error| MeasureError::file(path, error))?;
+        }
+        Ok(table)
+    }
+
+    /// All files that a scan of the table may read.
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        let files = self.files.iter().map(|file| file.path.as_path());
+        files.chain(self.beside.iter().map(PathBuf::as_path))
     }
 
     /// A generated table.
@@ -66,6 +110,7 @@ impl Table {
             direct: relation(true),
             files: accounts.files.clone(),
             blocks: accounts.blocks(),
+            beside: Vec::new(),
             dir: None,
         }
     }
@@ -118,10 +163,10 @@ impl Table {
     /// see [`Table::cached`]. We change nothing in the files. If a page is still dirty, which is
     /// possible shortly after a server has stopped, the kernel begins to write it back and keeps it.
     pub(crate) fn evict(&self, watcher: &dyn Watcher) -> Result<(), MeasureError> {
-        for file in &self.files {
+        for path in self.paths() {
             proceed(watcher)?;
-            let fail = |error| MeasureError::file(&file.path, error);
-            let open = File::open(&file.path).map_err(fail)?;
+            let fail = |error| MeasureError::file(path, error);
+            let open = File::open(path).map_err(fail)?;
             rustix::fs::fadvise(&open, 0, None, Advice::DontNeed)
                 .map_err(|error| fail(error.into()))?;
         }
@@ -131,9 +176,9 @@ impl Table {
     /// Reads the files into the page cache.
     pub(crate) fn warm(&self, watcher: &dyn Watcher) -> Result<(), MeasureError> {
         let mut buffer = vec![0; 1 << 20];
-        for file in &self.files {
-            let fail = |error| MeasureError::file(&file.path, error);
-            let open = File::open(&file.path).map_err(fail)?;
+        for path in self.paths() {
+            let fail = |error| MeasureError::file(path, error);
+            let open = File::open(path).map_err(fail)?;
             let mut at = 0;
             while let count @ 1.. = open.read_at(&mut buffer, at).map_err(fail)? {
                 at += count as u64;

@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use trunkline_engine::job::Observer;
 
-use crate::error::MeasureError;
-
 /// Follows a measurement. The methods are called by the measuring thread and by the threads of its
 /// sessions, and must not block.
 pub trait Watcher: Send + Sync {
@@ -24,11 +22,6 @@ pub trait Watcher: Send + Sync {
     fn cancelled(&self) -> bool {
         false
     }
-}
-
-/// Fails if the measurement is to end. Long steps ask before each piece.
-pub(crate) fn proceed(watcher: &dyn Watcher) -> Result<(), MeasureError> {
-    if watcher.cancelled() { Err(MeasureError::Cancelled) } else { Ok(()) }
 }
 
 /// Ignores progress and never stops.

@@ -7,13 +7,22 @@
 //! ```
 //! All conditions are combined, except for those that can't make a difference: direct I/O never
 //! finds anything in the page cache, and a checkpoint has one session.
+//!
+//! With a server to compare with, each of its methods is a block of cases, because another method is
+//! a restart. Within a block, our cases and the server's alternate, task by task:
+//!
+//! ```text
+//!   sync       uniform bitmap 1 %: ours buffered, ours direct, server;  10 %: ours, ours, server; …
+//!   worker 3   uniform bitmap 1 %: …
+//! ```
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use trunkline_engine::settings::IoMethod;
 
-use crate::access::Dataset;
+use crate::access::{Dataset, Scan};
+use crate::server::ServerMethod;
 
 /// A named workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,29 +76,21 @@ impl Workload {
     pub fn writes(self) -> bool {
         matches!(self, Workload::Checkpoint | Workload::Durable)
     }
-}
 
-/// How a range query reads the heap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scan {
-    /// All blocks, in order.
-    Sequential,
-    /// Matching blocks, in order.
-    Bitmap,
-    /// Matching blocks, in the order of their values.
-    Index,
-}
-
-impl Scan {
-    /// All kinds of scans.
-    pub const ALL: [Scan; 3] = [Scan::Sequential, Scan::Bitmap, Scan::Index];
-
-    /// Its name on the command line and in reports.
-    pub fn name(self) -> &'static str {
+    /// Why a server can't do the same work, if it can't.
+    pub fn without_equal(self) -> Option<&'static str> {
         match self {
-            Scan::Sequential => "sequential",
-            Scan::Bitmap => "bitmap",
-            Scan::Index => "index",
+            Workload::Sequential | Workload::Uniform | Workload::Linear10 | Workload::Prewarm => {
+                None
+            }
+            Workload::Reread => {
+                Some("a query doesn't request a block again while it is being read")
+            }
+            Workload::Verify => Some("a server checks pages only when it is stopped"),
+            Workload::Checkpoint => {
+                Some("a server also writes its log and other files, and spreads the writes")
+            }
+            Workload::Durable => Some("a commit writes log records, not whole blocks"),
         }
     }
 }
@@ -158,6 +159,9 @@ pub(crate) enum Task {
 pub(crate) struct Case {
     pub(crate) workload: Workload,
     pub(crate) task: Task,
+    /// The server's method; none if our engine does the work.
+    pub(crate) server: Option<ServerMethod>,
+    /// Our method.
     pub(crate) method: IoMethod,
     pub(crate) direct: bool,
     /// `None` if the task reads nothing that could be in the page cache.
@@ -178,6 +182,13 @@ impl Case {
             Task::Checkpoint { scattered: false } => "sequential",
             Task::Reread | Task::Prewarm | Task::Verify | Task::Durable => "",
         }
+    }
+
+    /// Whether both are the same work under the same conditions, except for the system and its method.
+    pub(crate) fn is_comparable(&self, other: &Case) -> bool {
+        let conditions =
+            |case: &Case| (case.task, case.cache, case.concurrency, case.combine, case.sessions);
+        conditions(self) == conditions(other)
     }
 
     /// The selectivity in percent, if it matters.
@@ -201,7 +212,10 @@ impl fmt::Display for Case {
             write!(f, " {percent} %")?;
         }
         let mode = if self.direct { "direct" } else { "buffered" };
-        write!(f, ", {} {mode}", self.method)
+        match self.server {
+            None => write!(f, ", {} {mode}", self.method),
+            Some(server) => write!(f, ", server {}", server.label()),
+        }
     }
 }
 
@@ -226,13 +240,47 @@ pub struct Plan {
     pub combines: Vec<u32>,
     /// Numbers of concurrent sessions.
     pub sessions: Vec<usize>,
+    /// Methods of the server to compare with; none without a server.
+    pub servers: Vec<ServerMethod>,
     /// For the block lists.
     pub seed: u64,
 }
 
 impl Plan {
-    /// The cases of one workload. They are measured in turn.
+    /// The cases of one workload, in the order in which they are measured.
     pub(crate) fn cases(&self, workload: Workload) -> Vec<Case> {
+        let ours = self.own_cases(workload);
+        match self.servers.is_empty() {
+            true => ours,
+            false => self.with_server(&ours),
+        }
+    }
+
+    /// Adds the server's cases.
+    fn with_server(&self, ours: &[Case]) -> Vec<Case> {
+        let mut all = Vec::new();
+        for (block, &server) in self.servers.iter().enumerate() {
+            // A method of ours that the server doesn't have belongs to the first block.
+            let block_of = |method: IoMethod| {
+                let found = self.servers.iter().position(|server| server.ours() == Some(method));
+                found.unwrap_or(0)
+            };
+            let mut done: Vec<Case> = Vec::new();
+            for first in ours {
+                if done.iter().any(|case| case.is_comparable(first)) {
+                    continue;
+                }
+                done.push(*first);
+                let same = ours.iter().filter(|case| case.is_comparable(first));
+                all.extend(same.filter(|case| block_of(case.method) == block).copied());
+                all.push(Case { server: Some(server), direct: false, ..*first });
+            }
+        }
+        all
+    }
+
+    /// The cases of our engine.
+    fn own_cases(&self, workload: Workload) -> Vec<Case> {
         let mut cases = Vec::new();
         for task in self.tasks(workload) {
             // Only what makes a difference is varied.
@@ -261,6 +309,7 @@ impl Plan {
                                 cases.extend(self.methods.iter().map(|&method| Case {
                                     workload,
                                     task,
+                                    server: None,
                                     method,
                                     direct,
                                     cache,
@@ -324,6 +373,7 @@ mod tests {
             combines: vec![1, 16],
             sessions: vec![1, 4],
             seed: 1,
+            servers: Vec::new(),
         };
         let count = |workload| plan.cases(workload).len();
         // Methods × (buffered cold, buffered cached, direct) × concurrencies × limits × sessions.
@@ -336,5 +386,39 @@ mod tests {
         let cached = Plan { caches: vec![Cache::Cached], ..plan };
         assert!(cached.cases(Workload::Verify).iter().all(|case| !case.direct));
         assert!(cached.cases(Workload::Durable).iter().any(|case| case.direct));
+    }
+    #[test]
+    fn the_server_does_each_task_once_with_each_of_its_methods() {
+        let servers = vec![ServerMethod::Sync, ServerMethod::Worker(3), ServerMethod::Worker(12)];
+        let plan = Plan {
+            workloads: vec![Workload::Uniform],
+            scans: vec![Scan::Bitmap],
+            selectivities: vec![0.01, 0.1],
+            methods: IoMethod::ALL.to_vec(),
+            direct: vec![false, true],
+            caches: Cache::ALL.to_vec(),
+            concurrencies: vec![16],
+            combines: vec![16],
+            sessions: vec![1],
+            seed: 1,
+            servers: servers.clone(),
+        };
+        let cases = plan.cases(Workload::Uniform);
+        // Selectivities × (cold, cached) × servers; our cases are the same as without a server.
+        let of_server: Vec<&Case> = cases.iter().filter(|case| case.server.is_some()).collect();
+        assert_eq!(of_server.len(), 2 * 2 * 3);
+        let alone = Plan { servers: Vec::new(), ..plan }.cases(Workload::Uniform);
+        assert_eq!(cases.len() - of_server.len(), alone.len());
+        assert!(alone.iter().all(|case| cases.contains(case)));
+        // One block for each method, with our cases of the same kind. io_uring is in the first.
+        let blocks: Vec<_> = of_server.chunks(4).collect();
+        for (block, &server) in blocks.iter().zip(&servers) {
+            assert!(block.iter().all(|case| case.server == Some(server)), "{block:?}");
+        }
+        let end = cases.iter().rposition(|case| case.server == Some(servers[0])).expect("one");
+        let rings = |part: &[Case]| part.iter().any(|case| case.method == IoMethod::IoUring);
+        assert!(rings(&cases[..end]) && !rings(&cases[end + 1..]), "{cases:?}");
+        let workers = |part: &[Case]| part.iter().any(|case| case.method == IoMethod::Worker);
+        assert!(!workers(&cases[..end]) && workers(&cases[end + 1..]), "{cases:?}");
     }
 }

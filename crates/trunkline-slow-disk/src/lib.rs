@@ -61,7 +61,7 @@ mod statistics;
 pub use accuracy::{Accuracy, measure};
 pub use disk_model::DiskModel;
 pub use known_disks::{KNOWN_DISKS, KnownDisk};
-pub use mount_point::{MountError, Unmounted, unmount};
+pub use mount_point::{MountError, Unmounted, unmount, unmount_leftover};
 pub use profile::{Limit, Profile, ProfileError};
 pub use slow_disk::SlowDisk;
 pub use statistics::Statistics;

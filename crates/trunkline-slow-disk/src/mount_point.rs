@@ -231,6 +231,30 @@ fn is_on_top(mount_point: &Path, device: &str) -> Result<bool, MountError> {
     }
 }
 
+/// Unmounts what an earlier run has left at `mount_point`, whether its process is alive or not.
+/// Returns whether there was a mount. The caller must know that the mount point is its own.
+///
+/// # Errors
+/// Something else than a slow disk is mounted there, or the unmount failed.
+pub fn unmount_leftover(mount_point: &Path) -> Result<bool, MountError> {
+    for cleaned in 0..STALE_MAX {
+        let mounted = mounted_at(mount_point)
+            .map_err(|error| MountError::io("look for mounts at", mount_point, error))?;
+        match mounted {
+            None => return Ok(cleaned > 0),
+            Some(mounted) if mounted.is_slow_disk() => {
+                unmount(mount_point, &mounted.device)?;
+            }
+            Some(mounted) => {
+                let mount_point = mount_point.to_owned();
+                return Err(MountError::Mounted { mount_point, source_name: mounted.source });
+            }
+        }
+    }
+    let mount_point = mount_point.to_owned();
+    Err(MountError::Mounted { mount_point, source_name: crate::mount_table::SOURCE.to_owned() })
+}
+
 /// Takes the mount away from its path, whether or not files are open.
 fn detach(mount_point: &Path, device: &str) -> Result<(), MountError> {
     if !is_on_top(mount_point, device)? {
@@ -291,8 +315,14 @@ mod tests {
 
     #[test]
     fn what_is_mounted_by_others_stays() {
-        let error = clean(Path::new("/proc")).expect_err("mounted").to_string();
-        assert!(error.ends_with("is already mounted at \"/proc\""), "{error}");
+        for failed in [
+            clean(Path::new("/proc")).map(|_| ()),
+            unmount_leftover(Path::new("/proc")).map(|_| ()),
+        ] {
+            let error = failed.expect_err("mounted").to_string();
+            assert!(error.ends_with("is already mounted at \"/proc\""), "{error}");
+        }
+        assert!(!unmount_leftover(Path::new("/nowhere")).expect("nothing to do"));
         // Ours isn't mounted there, or no longer.
         assert_eq!(
             unmount(Path::new("/proc"), "0:0").expect("nothing to do"),

@@ -3,6 +3,8 @@
 //! ```text
 //!   bench -D DIR -d bench --table public.accounts     a table of a stopped cluster, read-only
 //!   bench --scratch DIR                               a generated table, and workloads that write
+//!   bench --scratch DIR --slow-disk gp3               the same on a simulated disk
+//!   bench --scratch DIR --postgres BINDIR             the same work on a server, in turn with ours
 //!   … --save run.json --csv run.csv --html run.html   reports; a later run: --against run.json
 //! ```
 //! The work itself is in the crate `trunkline-measure`. This module turns options into a plan, and
@@ -15,7 +17,9 @@
 mod arguments;
 mod monitor;
 mod output;
+mod postgres;
 mod report_files;
+mod slow_disk;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -23,14 +27,15 @@ use std::path::Path;
 use trunkline_aio::Aio;
 use trunkline_aio::facade::Arc;
 use trunkline_engine::Engine;
+use trunkline_engine::datadir::DataDir;
 use trunkline_engine::file_scan::ReadOptions;
 use trunkline_engine::job::Observer;
 use trunkline_engine::prewarm::{Choice, select};
 use trunkline_engine::settings::Settings;
 use trunkline_format::{BLOCK_SIZE, Fork};
 use trunkline_measure::{
-    Bench, MeasureError, Origin, Plan, Report, Scratch, ScratchTable, Table, Workload,
-    refuse_cluster,
+    Bench, MeasureError, Origin, Plan, Report, Scratch, ScratchTable, ServerError, Table, Workload,
+    refuse_cluster, stop_leftovers,
 };
 use trunkline_sample::accounts::{self, Accounts};
 use trunkline_sample::room;
@@ -39,6 +44,7 @@ pub(crate) use self::arguments::BenchArgs;
 use self::arguments::no_table;
 use self::monitor::BenchMonitor;
 use self::report_files::ReportFiles;
+use self::slow_disk::MountedDisk;
 use crate::copy::outputs::is_inside_cluster;
 use crate::data_dir;
 use crate::exit::{Exit, Failure, message};
@@ -63,24 +69,19 @@ const MOUNTS: usize = 2;
 /// Runs the command.
 pub(crate) fn run(context: &Context<'_>, args: &BenchArgs) -> Result<Exit, Failure> {
     let Context { global, settings, buffers, .. } = context;
-    let plan = args.plan(context)?;
+    let mut plan = args.plan(context)?;
     let stored = args.against.as_deref().map(Report::load).transpose()?;
     let settings = with_room(settings, &plan)?;
     let buffers = buffers.unwrap_or_else(|| settings.shared_buffers());
     let dir = args.table.as_ref().map(|_| data_dir::open(global)).transpose()?;
-    for path in args.reports().chain(args.scratch.as_deref()) {
-        refuse_cluster(path)?;
-        if dir.as_ref().is_some_and(|dir| is_inside_cluster(path, dir)) {
-            let text =
-                format!("\"{}\" is inside the data directory or a tablespace", path.display());
-            return Err(Failure::usage(text).with_hint("choose a place outside the cluster"));
-        }
-    }
+    check_places(args, dir.as_ref())?;
     limits(&settings, &plan, buffers).iter().for_each(|text| message("note", text));
     let interrupt = Interrupt::install()?;
     // Find out now what would make the measured minutes useless at the end.
     let files = ReportFiles::create(args)?;
-    let scratch = args.scratch.as_deref().map(Scratch::open).transpose()?;
+    // Values are dropped in reverse order: the server ends before its disk is unmounted, and the
+    // scratch directory is removed last.
+    let scratch = args.scratch.as_deref().map(|path| Scratch::open(path, release)).transpose()?;
     let windows = ReadOptions {
         direct: false,
         depth: settings.effective_io_concurrency(),
@@ -91,31 +92,51 @@ pub(crate) fn run(context: &Context<'_>, args: &BenchArgs) -> Result<Exit, Failu
     let beside = u32::try_from(beside).unwrap_or(u32::MAX);
     let io = IoInstance::for_pool(&settings, buffers.saturating_add(beside), 0)?;
     let engine = io.engine(&settings, buffers)?;
-    let scratch_table = match &scratch {
-        Some(scratch) => {
-            // Durable writes have a file of their own.
-            let is_read = args.table.is_none() || plan.workloads.contains(&Workload::Checkpoint);
-            let create = || create(io.aio(), scratch, args.scale, global, &interrupt);
-            let accounts = is_read.then(create).transpose()?;
-            Some(ScratchTable { accounts, durable: scratch.join("durable") })
-        }
-        None => None,
-    };
-    let accounts = scratch_table.as_ref().and_then(|scratch| scratch.accounts.as_ref());
-    let table = match (&dir, accounts) {
-        (Some(dir), _) => table_of_cluster(&engine, dir, context, args)?,
-        (None, Some(accounts)) => Table::of_scratch(&engine, accounts),
-        (None, None) => return Err(no_table()),
-    };
     let monitor = Arc::new(BenchMonitor::new(interrupt.clone(), global));
-    let mut bench =
-        Bench::new(&engine, table, scratch_table, plan, args.rule(), Arc::clone(&monitor) as _)?;
+    let mut disk = None;
+    let mut end_server = None;
+    let (tables, scratch_table) = match (&dir, &scratch, &args.postgres) {
+        (_, Some(scratch), Some(bin)) => {
+            let place = (scratch.path(), &plan, buffers);
+            let watching = (&interrupt, Arc::clone(&monitor) as _);
+            let prepared = postgres::prepare(args, bin, place, global, watching)?;
+            let mut server = prepared.server;
+            plan.servers = args.server_methods(server.major(), context);
+            if let Some(profile) = &args.slow_disk {
+                let mounted = MountedDisk::mount(scratch.path(), profile, &interrupt)?;
+                server.set_disk(mounted.path());
+                disk = Some(mounted);
+            }
+            end_server = Some(prepared.end);
+            let (table, peer) = postgres::open(&engine, server)?;
+            ((table, Some(peer)), None)
+        }
+        (None, Some(scratch), None) => {
+            let (made, mounted) = create(io.aio(), scratch, (args, &plan), global, &interrupt)?;
+            disk = mounted;
+            let Some(accounts) = &made.accounts else { return Err(no_table()) };
+            ((Table::of_scratch(&engine, accounts), None), Some(made))
+        }
+        (Some(dir), scratch, None) => {
+            let made = match scratch {
+                Some(scratch) => {
+                    Some(create(io.aio(), scratch, (args, &plan), global, &interrupt)?.0)
+                }
+                None => None,
+            };
+            ((table_of_cluster(&engine, dir, context, args)?, None), made)
+        }
+        _ => return Err(no_table()),
+    };
+    let watcher = Arc::clone(&monitor) as _;
+    let mut bench = Bench::new(&engine, tables, scratch_table, (plan, args.rule()), watcher)?;
     for canceller in bench.cancellers() {
         interrupt.cancel_on_request(canceller);
     }
     let origin = Origin {
         command_line: command_line(std::env::args_os()),
         program: help_text::VERSION.to_owned(),
+        slow_disk: disk.as_ref().map(MountedDisk::description),
     };
     // In a thread of its own, because a system call on a file system that hangs can't be cancelled.
     // The results are shared, so we have them even if we must give up the thread.
@@ -123,6 +144,10 @@ pub(crate) fn run(context: &Context<'_>, args: &BenchArgs) -> Result<Exit, Failu
     let shared = results.clone();
     let measured = interrupt.wait_for("bench", move || bench.run(&shared));
     monitor.clear();
+    drop(end_server);
+    // A disk can't be unmounted while the engine has files open on it.
+    drop(engine);
+    drop(disk);
     // Removes the scratch directory.
     drop(scratch);
     let mut report = results.report();
@@ -138,6 +163,26 @@ pub(crate) fn run(context: &Context<'_>, args: &BenchArgs) -> Result<Exit, Failu
         return Err(Failure::cannot_run("nothing could be measured"));
     }
     Ok(Exit::Good)
+}
+
+/// Fails if something would be written into a cluster: into `dir`, which is measured, or another one.
+fn check_places(args: &BenchArgs, dir: Option<&DataDir>) -> Result<(), Failure> {
+    for path in args.reports().chain(args.scratch.as_deref()) {
+        refuse_cluster(path)?;
+        if dir.is_some_and(|dir| is_inside_cluster(path, dir)) {
+            let text =
+                format!("\"{}\" is inside the data directory or a tablespace", path.display());
+            return Err(Failure::usage(text).with_hint("choose a place outside the cluster"));
+        }
+    }
+    Ok(())
+}
+
+/// Ends what a killed run has left in its scratch directory: first a server, because it keeps files
+/// of a slow disk open.
+fn release(scratch: &Path) -> Result<(), MeasureError> {
+    stop_leftovers(scratch)?;
+    slow_disk::release(scratch)
 }
 
 /// Writes the report's files and prints it. The files come first, because printing fails if the
@@ -215,7 +260,7 @@ fn limits(settings: &Settings, plan: &Plan, buffers: u32) -> Vec<String> {
 /// The table that `--table` names.
 fn table_of_cluster(
     engine: &Engine,
-    dir: &trunkline_engine::datadir::DataDir,
+    dir: &DataDir,
     context: &Context<'_>,
     args: &BenchArgs,
 ) -> Result<Table, Failure> {
@@ -238,17 +283,45 @@ fn table_of_cluster(
     Ok(Table::of_cluster(engine, dir, target.clone(), name)?)
 }
 
-/// Generates the scratch table.
+/// Generates the scratch table, and mounts the slow disk around it if one is asked for.
 fn create(
     aio: &Aio,
     scratch: &Scratch,
+    (args, plan): (&BenchArgs, &Plan),
+    global: &Global,
+    interrupt: &Interrupt,
+) -> Result<(ScratchTable, Option<MountedDisk>), Failure> {
+    // Durable writes have a file of their own.
+    let is_read = args.table.is_none() || plan.workloads.contains(&Workload::Checkpoint);
+    let generate = |place: &Path| {
+        let create = || generate(aio, place, args.scale(), global, interrupt);
+        is_read.then(create).transpose()
+    };
+    let Some(profile) = &args.slow_disk else {
+        let accounts = generate(&scratch.join("table"))?;
+        return Ok((ScratchTable { accounts, durable: scratch.join("durable") }, None));
+    };
+    // The table is written at full speed, and then found on the mounted disk.
+    let directory = scratch.join(slow_disk::DIRECTORY);
+    std::fs::create_dir(&directory)
+        .map_err(|source| MeasureError::File { path: directory.clone(), source })?;
+    generate(&directory.join("table"))?;
+    let disk = MountedDisk::mount(scratch.path(), profile, interrupt)?;
+    let accounts = generate(&disk.path().join("table"))?;
+    let durable = disk.path().join("durable");
+    Ok((ScratchTable { accounts, durable }, Some(disk)))
+}
+
+/// Generates the accounts table in a directory, unless it is there.
+fn generate(
+    aio: &Aio,
+    place: &Path,
     scale: u32,
     global: &Global,
     interrupt: &Interrupt,
 ) -> Result<Accounts, Failure> {
-    let place = scratch.join("table");
-    let (needed, free) = (accounts::bytes(scale), room(&place).unwrap_or(u64::MAX));
-    if free < needed {
+    let (needed, free) = (accounts::bytes(scale), room(place).unwrap_or(u64::MAX));
+    if free < needed && !place.exists() {
         let text = format!(
             "not enough disk space for the scratch table: {} needed, and at most half of the free \
              space, {}, is used",
@@ -259,7 +332,7 @@ fn create(
     }
     let monitor = Arc::new(JobMonitor::new(interrupt.clone(), global));
     monitor.begins(1, needed);
-    let (aio, observer, path) = (aio.clone(), Arc::clone(&monitor), place.clone());
+    let (aio, observer, path) = (aio.clone(), Arc::clone(&monitor), place.to_owned());
     let created = interrupt.wait_for("create table", move || {
         let mut progress = |written: u64| {
             observer.progressed(written);
@@ -300,7 +373,9 @@ impl From<MeasureError> for Failure {
             }
             MeasureError::Job(error) => error.into(),
             MeasureError::DataDir(error) => error.into(),
-            MeasureError::InsideCluster { .. } | MeasureError::Stored { .. } => {
+            MeasureError::InsideCluster { .. }
+            | MeasureError::Stored { .. }
+            | MeasureError::Server(ServerError::Program { .. } | ServerError::Account(_)) => {
                 Failure::usage(&error)
             }
             error => Failure::cannot_run(&error),

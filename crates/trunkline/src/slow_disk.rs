@@ -12,11 +12,13 @@
 mod helper;
 
 use std::fmt::Write as _;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueHint;
-use trunkline_aio::facade::{Arc, Futex};
+use signal_hook::consts::SIGTERM;
+use trunkline_aio::facade::{Arc, Futex, thread};
 use trunkline_slow_disk::{
     Accuracy, KNOWN_DISKS, MountError, Profile, SlowDisk, Statistics, Unmounted,
 };
@@ -53,6 +55,10 @@ pub(crate) struct SlowDiskArgs {
     /// back while it does less. With io_size=SIZE, a larger request counts as several I/Os.
     #[arg(long, value_name = "PROFILE", value_parser = |text: &str| text.parse::<Profile>())]
     profile: Profile,
+
+    /// End when standard input is closed, as it is when the process at its other end is killed.
+    #[arg(long, hide = true)]
+    until_eof: bool,
 }
 
 /// The list of known disks for the help.
@@ -106,6 +112,9 @@ pub(crate) fn run(context: &Context<'_>, args: &SlowDiskArgs) -> Result<Exit, Fa
     let interrupt = Interrupt::install()?;
     let events = Arc::new(Futex::new(0));
     interrupt.cancel_on_request(Wake(Arc::clone(&events)));
+    if args.until_eof {
+        thread::spawn("standard input", end_at_eof).map_err(Failure::cannot_run)?;
+    }
     let profile = args.profile.clone();
     let disk = SlowDisk::mount(&args.directory, &args.mount, profile, Arc::clone(&events))?;
     if disk.cleaned() > 0 {
@@ -146,6 +155,13 @@ pub(crate) fn run(context: &Context<'_>, args: &SlowDiskArgs) -> Result<Exit, Fa
     served?;
     report_end(context, &statistics)?;
     Ok(Exit::Good)
+}
+
+/// Ends this command, as SIGTERM does, when standard input is closed.
+fn end_at_eof() {
+    // An error ends it too.
+    let _ = io::copy(&mut io::stdin(), &mut io::sink());
+    let _ = signal_hook::low_level::raise(SIGTERM);
 }
 
 /// Measures, and waits for a signal or the end of the mount.

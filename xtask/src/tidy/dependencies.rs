@@ -109,6 +109,8 @@ const QUARANTINE: &[(&str, &[&str])] = &[
     ("arrow*", &["trunkline-sql", "trunkline-query"]),
     ("parquet*", &[]),
     ("tokio*", &["trunkline-query", "trunkline-server", "trunkline"]),
+    // A client of the servers that we compare with; it brings tokio.
+    ("postgres", &["trunkline-measure"]),
     ("pgwire", &["trunkline-server"]),
 ];
 

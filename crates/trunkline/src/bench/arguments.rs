@@ -8,12 +8,18 @@ use std::path::{Path, PathBuf};
 use clap::ValueHint;
 use clap::builder::PossibleValuesParser;
 use trunkline_engine::settings::IoMethod;
-use trunkline_measure::{Cache, Plan, RepetitionRule, Scan, Workload};
+use trunkline_measure::{Cache, Plan, RepetitionRule, Scan, ServerMethod, Workload};
 use trunkline_sample::accounts::SCALE_MAX;
+use trunkline_slow_disk::Profile;
 
 use crate::exit::Failure;
 use crate::number::number;
 use crate::options::{Context, DatabaseArgs};
+
+/// Default scale of the generated table: 1.3 GB.
+const SCALE: u32 = 100;
+/// Default scale with a server: 2 million rows, as in the tuning guide.
+const SCALE_OF_GUIDE: u32 = 20;
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
@@ -37,10 +43,33 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) scratch: Option<PathBuf>,
 
-    /// Scale factor of the generated table, as in pgbench. Each unit adds 100,000 rows, which take
-    /// about 13 MB.
-    #[arg(long, value_name = "N", default_value = "100", value_parser = number(1..=SCALE_MAX))]
-    pub(super) scale: u32,
+    /// Scale factor of the generated table, as in pgbench [default: 100]. Each unit adds 100,000
+    /// rows, which take about 13 MB. With --postgres, each unit adds 100,000 rows to both tables,
+    /// which take about 54 MB with their indexes [default: 20].
+    #[arg(long, value_name = "N", value_parser = number(1..=SCALE_MAX))]
+    scale: Option<u32>,
+
+    /// Put what is measured on a simulated disk of this profile, as slow-disk takes it: in the
+    /// scratch directory, which should be on a faster one.
+    #[arg(long, value_name = "PROFILE", requires = "scratch", conflicts_with = "table")]
+    #[arg(value_parser = |text: &str| text.parse::<Profile>())]
+    pub(super) slow_disk: Option<Profile>,
+
+    /// Compare with the PostgreSQL server whose programs are in BINDIR. It is started on a private
+    /// socket, with a cluster in the scratch directory that has the tables uniform and linear_10.
+    /// Both systems read these files.
+    #[arg(long, value_name = "BINDIR", value_hint = ValueHint::DirPath)]
+    #[arg(requires = "scratch", conflicts_with = "table")]
+    pub(super) postgres: Option<PathBuf>,
+
+    /// User that runs the server if this command is run as root [default: postgres or nobody].
+    #[arg(long, value_name = "NAME", requires = "postgres")]
+    pub(super) postgres_user: Option<String>,
+
+    /// Numbers of worker processes of a server with io_method = worker.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "3,12")]
+    #[arg(value_parser = number(1..=32_u32))]
+    postgres_workers: Vec<u32>,
 
     /// Kinds of scans for uniform and linear_10.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -121,6 +150,10 @@ impl BenchArgs {
             list => sorted(list.to_vec()),
         };
         let all = context.given.contains("io_method");
+        if self.postgres.is_some() && self.sessions.iter().any(|&number| number != 1) {
+            let text = "several sessions can't be compared with a server";
+            return Err(Failure::usage(text).with_hint("use --sessions 1"));
+        }
         Ok(Plan {
             workloads,
             scans: chosen(&self.scan, Scan::ALL, Scan::name),
@@ -135,7 +168,21 @@ impl BenchArgs {
             combines: or(&self.combine, settings.io_combine_limit()),
             sessions: sorted(self.sessions.iter().map(|&number| number as usize).collect()),
             seed: self.seed,
+            // The caller adds the server's.
+            servers: Vec::new(),
         })
+    }
+
+    /// The server's methods, in the order in which they are measured.
+    pub(super) fn server_methods(&self, major: u32, context: &Context<'_>) -> Vec<ServerMethod> {
+        let only = context.given.contains("io_method").then(|| context.settings.io_method());
+        ServerMethod::all(major, &sorted(self.postgres_workers.clone()), only)
+    }
+
+    /// The scale of the generated tables.
+    pub(super) fn scale(&self) -> u32 {
+        let default = if self.postgres.is_some() { SCALE_OF_GUIDE } else { SCALE };
+        self.scale.unwrap_or(default)
     }
 
     fn workloads(&self, has_scratch: bool) -> Result<Vec<Workload>, Failure> {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use trunkline_format::BLOCK_SIZE;
-use trunkline_measure::{Ended, Measurement, Percentiles, Report};
+use trunkline_measure::{Cache, Ended, Estimate, Measurement, Percentiles, Report, Versus};
 
 use crate::exit::message;
 use crate::output::{Table, human_bytes, rate};
@@ -19,14 +19,16 @@ pub(super) fn report_skipped(report: &Report) {
 pub(super) fn text(report: &Report) -> String {
     let table = &report.table;
     let mut text = format!(
-        "Table: {}, {} blocks ({}), {} rows per page\nMachine: {}\n\n",
+        "Table: {}, {} blocks ({}), {} rows per page\nMachine: {}\n{}\n",
         table.name,
         table.blocks,
         human_bytes(u64::from(table.blocks) * BLOCK_SIZE as u64),
         table.rows_per_page,
         report.machine.summary(),
+        disk(report),
     );
     text += &rows(report);
+    text += &best(report);
     let unsteady = report.measurements.iter().filter(|case| !case.steady).count();
     let _ = writeln!(
         text,
@@ -60,8 +62,69 @@ fn endings(report: &Report) -> String {
     text
 }
 
+/// The slow disk, and how exactly this machine kept its latency.
+fn disk(report: &Report) -> String {
+    let Some(disk) = &report.slow_disk else { return String::new() };
+    let error = |in_flight| {
+        disk.error_percent(in_flight).map_or("none".to_owned(), |error| format!("{error:+} %"))
+    };
+    format!(
+        "Slow disk: {}; error of its latency: {} with 1 request in flight, {} with 64\n",
+        disk.profile,
+        error(1),
+        error(64)
+    )
+}
+
+/// The fastest method of each system.
+fn best(report: &Report) -> String {
+    let Some(server) = &report.server else { return String::new() };
+    let mut table = Table::new(&[
+        "workload",
+        "scan",
+        ">rows %",
+        "cache",
+        ">depth",
+        ">blocks",
+        "trunkline",
+        ">time",
+        "server",
+        ">time",
+        ">ratio",
+        ">interval",
+        ">pairs",
+        "",
+    ]);
+    for best in &report.best {
+        let versus = best.versus.as_ref();
+        let known = |of: fn(&Versus) -> String| versus.map_or("–".to_owned(), of);
+        table.row(vec![
+            best.workload.clone(),
+            best.scan.clone(),
+            best.selectivity_percent.map(|percent| percent.to_string()).unwrap_or_default(),
+            best.cache.map_or("", Cache::name).to_owned(),
+            best.concurrency.to_string(),
+            best.combine_blocks.to_string(),
+            best.ours.clone(),
+            format!("{:.2} ms", best.seconds * 1e3),
+            best.server.clone(),
+            format!("{:.2} ms", best.server_seconds * 1e3),
+            known(|it| format!("×{:.2}", it.ratio.median)),
+            known(|it| format!("{:.2}..{:.2}", it.ratio.low, it.ratio.high)),
+            known(|it| it.pairs.to_string()),
+            versus.map_or("too few pairs", Versus::verdict).to_owned(),
+        ]);
+    }
+    format!(
+        "\nFastest methods, and our time divided by that of {} (median of pairs, 95 % interval):\n{}",
+        server.name,
+        table.render()
+    )
+}
+
 fn rows(report: &Report) -> String {
     let compared = report.measurements.iter().any(|case| case.against.is_some());
+    let has_server = report.server.is_some();
     let mut headings = vec![
         "workload",
         "scan",
@@ -81,12 +144,20 @@ fn rows(report: &Report) -> String {
         ">wait",
         ">n",
     ];
+    if has_server {
+        headings.insert(0, "system");
+        headings.push("server");
+    }
     if compared {
         headings.push("against");
     }
     let mut table = Table::new(&headings);
     for case in &report.measurements {
         let mut cells = cells(case);
+        if has_server {
+            cells.insert(0, case.key.system.clone());
+            cells.push(versus(case));
+        }
         if compared {
             cells.push(against(case));
         }
@@ -102,7 +173,7 @@ fn cells(case: &Measurement) -> Vec<String> {
         key.workload.clone(),
         key.scan.clone(),
         percent.unwrap_or_default(),
-        key.io_method.clone(),
+        key.method(),
         key.mode().to_owned(),
         format!("{}{}", key.cache_name(), if case.cache_held == Some(false) { "!" } else { "" }),
         key.concurrency.to_string(),
@@ -114,8 +185,8 @@ fn cells(case: &Measurement) -> Vec<String> {
             .zip(case.seconds.high)
             .map_or("–".to_owned(), |(low, high)| format!("{:.2}..{:.2}", low * 1e3, high * 1e3)),
         rate(case.bytes_per_second),
-        format!("{:.0}", case.ios_per_second),
-        format!("{:.1}", case.in_flight),
+        case.ios_per_second.map_or("–".to_owned(), |rate| format!("{rate:.0}")),
+        case.in_flight.map_or("–".to_owned(), |count| format!("{count:.1}")),
         times(case.device_micros),
         times(case.wait_micros),
         format!("{}{}", case.repetitions, if case.steady { "" } else { "*" }),
@@ -127,6 +198,15 @@ fn times(times: Option<Percentiles>) -> String {
     times.map_or("–".to_owned(), |Percentiles { p50, p99, p999, .. }| {
         format!("{p50:.0}/{}/{}", micros(p99), micros(p999))
     })
+}
+
+/// How the time compares with the server's: `×0.52 (0.49..0.55) of worker 12, faster`.
+fn versus(case: &Measurement) -> String {
+    let Some(versus) = &case.versus else { return "–".to_owned() };
+    let Estimate { median, low, high } = versus.ratio;
+    let workers = versus.io_workers.map(|number| format!(" {number}")).unwrap_or_default();
+    let method = &versus.io_method;
+    format!("×{median:.2} ({low:.2}..{high:.2}) of {method}{workers}, {}", versus.verdict())
 }
 
 /// How the time compares with that of the stored run: `×0.52 (0.49..0.55) faster`.

@@ -54,9 +54,10 @@ mod tests {
             "scheduler": "",
         });
         let report = json!({
-            "schema": 1, "command": "bench", "command_line": "", "program": "", "started": 0,
+            "schema": 2, "command": "bench", "command_line": "", "program": "", "started": 0,
             "machine": machine, "table": {"name": "t", "blocks": 1, "rows_per_page": 1},
             "shared_buffers": 16, "io_min_workers": 1, "io_max_workers": 1, "seed": 1,
+            "slow_disk": null, "server": null, "best": [],
             "rule": {"repetitions_max": 1, "spread_max": 0.1, "seconds_max": 1.0},
             "complete": false, "against": null, "measurements": measurements, "skipped": [],
         });
@@ -65,13 +66,14 @@ mod tests {
 
     fn measurement() -> Value {
         json!({
-            "workload": "verify", "scan": "", "selectivity_percent": null, "io_method": "sync",
+            "system": "trunkline", "io_workers": null, "workload": "verify", "scan": "", "selectivity_percent": null, "io_method": "sync",
             "io_direct": false, "cache": "cold", "concurrency": 1, "combine_blocks": 1,
             "sessions": 1, "repetitions": 1, "steady": false, "ended": "interrupted",
             "seconds": {"median": 1.5, "low": null, "high": null}, "cpu_seconds": 0.0, "blocks": 1,
             "hits": 0, "ios": 1, "ios_per_second": 1.0, "bytes_per_second": 1.0, "in_flight": 1.0,
             "device_seconds": 0.0, "wait_seconds": 0.0, "device_micros": null, "wait_micros": null,
             "cached_percent": null, "cache_held": null, "samples": [1.5], "against": null,
+            "versus": null,
         })
     }
 

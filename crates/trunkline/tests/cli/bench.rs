@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -176,6 +177,7 @@ fn compare_reports(cases: &[Value], csv: &str, page: &str) {
         }
         // One repetition has no interval.
         assert!(case["seconds"]["median"].is_number() && case["seconds"]["high"].is_null());
+        assert_eq!((line[0], &case["system"]), ("trunkline", &"trunkline".into()));
     }
     assert!(page.contains("<svg viewBox=") && !page.contains("<script"));
 }
@@ -435,6 +437,36 @@ fn a_case_that_fails_is_reported_and_the_others_are_measured() {
 }
 
 #[test]
+fn a_directory_without_a_server_is_refused() {
+    let home = tempfile::tempdir().expect("a directory");
+    let empty = home.path().join("bin");
+    fs::create_dir(&empty).expect("made");
+    let bin = empty.to_string_lossy().into_owned();
+    let refused = |bin: &str, expected: &str| {
+        let (code, out, err) = bench(home.path(), &["--postgres", bin]);
+        assert!(code == 2 && out.is_empty() && err.contains(expected), "{code} {err}");
+        assert_eq!(names(home.path()), ["bin"]);
+    };
+    refused(&bin, "postgres\": is missing: expected a directory with the programs of a server");
+    refused("/nowhere", "\"/nowhere\"");
+    // Programs that aren't a server's, in a place that every user can reach.
+    let programs = tempfile::Builder::new().prefix("trunkline-").tempdir().expect("a directory");
+    fs::set_permissions(programs.path(), fs::Permissions::from_mode(0o755)).expect("set");
+    for (text, expected) in [
+        ("#!/bin/sh\necho 'postgres (PostgreSQL) 14.9'\n", "expected PostgreSQL 15 or later"),
+        ("#!/bin/sh\necho hello\n", "--version printed \"hello\""),
+        ("#!/bin/sh\necho broken >&2\nexit 1\n", "--version failed: broken"),
+    ] {
+        for name in ["postgres", "initdb"] {
+            let path = programs.path().join(name);
+            fs::write(&path, text).expect("written");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
+        }
+        refused(&programs.path().to_string_lossy(), expected);
+    }
+}
+
+#[test]
 fn wrong_usage_of_bench_is_explained() {
     for (arguments, expected) in [
         (&["bench"][..], "no table to measure\ntrunkline: hint: use -D DIR --table RELATION"),
@@ -442,8 +474,18 @@ fn wrong_usage_of_bench_is_explained() {
         (&["bench", "fsync"], "invalid value 'fsync' for '[WORKLOAD]...'"),
         (&["bench", "--selectivity", "0"], "must be in range 0..100"),
         (&["bench", "--concurrency", "1,x"], "expected a whole number"),
-        (&["bench", "--postgres", "/bin"], "unexpected argument '--postgres'"),
-        (&["bench", "--slow-disk", "gp3"], "unexpected argument '--slow-disk'"),
+        (&["bench", "--postgres", "/bin"], "--scratch <DIR>"),
+        (&["bench", "--slow-disk", "gp3"], "--scratch <DIR>"),
+        (&["bench", "--scratch", "/", "--slow-disk", "fast"], "invalid value 'fast'"),
+        (&["bench", "--scratch", "/", "--postgres-user", "ann"], "--postgres <BINDIR>"),
+        (
+            &["bench", "--scratch", "/", "--table", "5/1", "--postgres", "/bin"],
+            "cannot be used with",
+        ),
+        (
+            &["bench", "--scratch", "/", "--sessions", "1,2", "--postgres", "/bin"],
+            "several sessions can't be compared with a server",
+        ),
     ] {
         let (code, out, err) = run(arguments);
         assert!(

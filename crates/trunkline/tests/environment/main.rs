@@ -23,6 +23,7 @@ mod looped;
 mod need;
 mod verify;
 
+mod bench;
 mod btrfs;
 mod calibrate;
 mod configuration;

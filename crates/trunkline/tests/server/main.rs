@@ -19,6 +19,7 @@ mod server;
 mod values;
 
 mod amcheck;
+mod bench;
 mod calibrate;
 mod catalogs;
 mod checksums;

@@ -359,6 +359,11 @@ impl Server {
         found
     }
 
+    /// The directory with the server's programs, which its user can run.
+    pub(crate) fn programs(&self) -> &Path {
+        &self.bin
+    }
+
     /// One of the server's programs, run as the server's user.
     pub(crate) fn command(&self, name: &str) -> Command {
         as_user(&self.bin.join(name), self.user)
