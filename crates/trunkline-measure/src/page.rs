@@ -10,7 +10,7 @@ use trunkline_format::BLOCK_SIZE;
 
 use crate::columns::COLUMNS;
 use crate::error::MeasureError;
-use crate::plot::{COLOURS, Plot};
+use crate::plot::Plot;
 use crate::plots::plots;
 use crate::report::{DiskAccuracy, Report};
 use crate::versus::Versus;
@@ -31,8 +31,7 @@ th:first-child,td:first-child{text-align:left}\
 figure{margin:0}figcaption{font-size:.9rem}\
 svg{display:block;width:100%;height:auto}\
 .key{display:flex;flex-wrap:wrap;gap:.1rem 1rem;font-size:.85rem}\
-.key i{display:inline-block;width:.8em;height:.8em;border-radius:50%;margin-right:.4em;\
-box-sizing:border-box}\
+.key i{display:inline-block;width:1.6em;vertical-align:.25em;margin-right:.4em}\
 @media(max-width:30rem){dl{grid-template-columns:1fr}dd{margin-bottom:.4rem}}";
 
 /// The report as a page.
@@ -167,13 +166,12 @@ fn cache_state(report: &Report) -> String {
 pub(crate) fn figure(plot: &Plot, page: &mut String) -> Result<(), MeasureError> {
     let _ = write!(page, "<figure><figcaption>{}</figcaption>{}", escape(&plot.title), plot.svg()?);
     *page += "<div class=\"key\">";
-    for (line, (red, green, blue)) in plot.lines.iter().zip(COLOURS.into_iter().cycle()) {
+    for line in &plot.lines {
+        let (red, green, blue) = line.rgb();
         let colour = format!("rgb({red},{green},{blue})");
         let name = escape(&line.name);
-        let style = match line.dashed {
-            true => format!("border:2px dashed {colour}"),
-            false => format!("background:{colour}"),
-        };
+        let stroke = if line.dashed { "dashed" } else { "solid" };
+        let style = format!("border-top:3px {stroke} {colour}");
         let _ = write!(page, "<span><i style=\"{style}\"></i>{name}</span>");
     }
     *page += "</div></figure>\n";

@@ -16,8 +16,8 @@ const INK: RGBColor = RGBColor(1, 2, 3);
 /// How the SVG backend writes it.
 const INK_TEXT: &str = "#010203";
 
-/// Colours of the lines, in order. More lines start again.
-pub(crate) const COLOURS: [(u8, u8, u8); 8] = [
+/// Colours of the lines.
+const COLOURS: [(u8, u8, u8); 8] = [
     (37, 126, 235),
     (230, 120, 20),
     (30, 150, 95),
@@ -46,8 +46,17 @@ pub(crate) struct Plot {
 pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, f64)>,
+    /// Which of [`COLOURS`] it has; larger numbers start again.
+    pub(crate) colour: usize,
     /// Drawn with dashes and hollow points.
     pub(crate) dashed: bool,
+}
+
+impl Line {
+    /// Red, green and blue.
+    pub(crate) fn rgb(&self) -> (u8, u8, u8) {
+        COLOURS[self.colour % COLOURS.len()]
+    }
 }
 
 impl Plot {
@@ -118,8 +127,8 @@ impl Plot {
             .axis_style(INK.mix(0.6))
             .bold_line_style(INK.mix(0.15))
             .light_line_style(INK.mix(0.0))
-            .label_style(font(14))
-            .axis_desc_style(font(14))
+            .label_style(font(15))
+            .axis_desc_style(font(15))
             .x_desc(self.x_label.as_str())
             .y_desc(self.y_label.as_str())
             .x_labels(6)
@@ -128,7 +137,8 @@ impl Plot {
             .y_label_formatter(&|number| short(*number))
             .draw()
             .map_err(|error| fail(&error))?;
-        for (line, (red, green, blue)) in self.lines.iter().zip(COLOURS.into_iter().cycle()) {
+        for line in &self.lines {
+            let (red, green, blue) = line.rgb();
             let colour = RGBColor(red, green, blue);
             let points = || line.points.iter().copied();
             let (stroke, hollow) = (colour.stroke_width(2), colour.stroke_width(1));
@@ -197,6 +207,7 @@ mod tests {
             let line = |name: &str, factor: f64| Line {
                 name: name.into(),
                 points: [0.01, 0.1, 1.0].map(|x| (x, x * factor)).to_vec(),
+                colour: 9,
                 dashed: factor > 2.0,
             };
             let lines = vec![line("a", 1.0), line("b", 3.0)];
@@ -215,7 +226,7 @@ mod tests {
     fn a_plot_without_points_is_still_drawn() {
         let plot = Plot { log_x: true, log_y: true, ..Plot::default() };
         assert!(plot.svg().expect("drawn").contains("</svg>"));
-        let one = Line { name: "one".into(), points: vec![(16.0, 0.0)], dashed: false };
+        let one = Line { name: "one".into(), points: vec![(16.0, 0.0)], colour: 0, dashed: false };
         let plot = Plot { lines: vec![one], ..Plot::default() };
         assert_eq!(plot.svg().expect("drawn").matches("<circle").count(), 1);
     }

@@ -74,8 +74,8 @@ fn by_method(
         match lines.iter_mut().find(|line| line.name == name) {
             Some(line) => line.points.push(point),
             None => {
-                let points = vec![point];
-                lines.push(Line { name, points, dashed: case.key.is_of_server() });
+                let (points, colour) = (vec![point], colour(&case.key, &lines));
+                lines.push(Line { name, points, colour, dashed: case.key.is_of_server() });
             }
         }
     }
@@ -84,6 +84,25 @@ fn by_method(
     }
     lines
 }
+
+/// The colour of a method, which is that of ours for the server's method of the same name. Further
+/// numbers of workers have colours of their own.
+fn colour(key: &Key, lines: &[Line]) -> usize {
+    let is_worker = |line: &&Line| line.dashed && line.name.contains("worker");
+    match (key.io_method.as_str(), key.is_of_server()) {
+        ("sync", _) => 0,
+        ("worker", true) => match lines.iter().filter(is_worker).count() {
+            0 => 1,
+            others => 3 + others,
+        },
+        ("worker", false) => 1,
+        ("io_uring", _) => 2,
+        _ => 3,
+    }
+}
+
+/// The colour of lines that show sequential scans for comparison.
+const SEQUENTIAL: usize = 7;
 
 /// The method, after the system if that isn't ours.
 fn line_name(key: &Key) -> String {
@@ -153,7 +172,8 @@ fn against_selectivity(group: &[&Measurement], all: &[Measurement]) -> Vec<Plot>
         if let Some(case) = fastest {
             let (seconds, name) = (case.seconds.median, line_name(&case.key));
             let points = vec![(ends.0, seconds), (ends.1, seconds)];
-            lines.push(Line { name: format!("sequential scan, {name}"), points, dashed });
+            let name = format!("sequential scan, {name}");
+            lines.push(Line { name, points, colour: SEQUENTIAL, dashed });
         }
     }
     let plot = |log_y: bool| Plot {
@@ -195,15 +215,15 @@ fn against_load(group: &[&Measurement]) -> Option<Plot> {
         return None;
     }
     cases.sort_by_key(|case| case.key.concurrency);
-    let line = |name: &str, of: fn(&Measurement) -> Option<f64>| {
+    let line = |name: &str, colour: usize, of: fn(&Measurement) -> Option<f64>| {
         let point = |case: &&&Measurement| Some((case.ios_per_second?, of(case)?));
         let points = cases.iter().filter_map(point).collect();
-        Line { name: name.to_owned(), points, dashed: false }
+        Line { name: name.to_owned(), points, colour, dashed: false }
     };
     let mut lines = vec![
-        line("p50", |case| Some(case.device_micros?.p50)),
-        line("p99", |case| case.device_micros?.p99),
-        line("p99.9", |case| case.device_micros?.p999),
+        line("p50", 0, |case| Some(case.device_micros?.p50)),
+        line("p99", 1, |case| case.device_micros?.p99),
+        line("p99.9", 2, |case| case.device_micros?.p999),
     ];
     let power = |case: &Measurement| {
         let rate = case.ios_per_second.unwrap_or_default();
@@ -238,16 +258,25 @@ fn against_load(group: &[&Measurement]) -> Option<Plot> {
 
 /// Time of each repetition, so that a trend is visible, such as burst credit that is used up.
 fn repetitions(group: &[&Measurement]) -> Plot {
-    let line = |case: &&Measurement| Line {
-        name: format!("{}{}", line_name(&case.key), if case.steady { "" } else { ", not steady" }),
-        dashed: case.key.is_of_server(),
-        points: (1..).zip(&case.samples).map(|(x, &y): (u32, _)| (f64::from(x), y)).collect(),
-    };
+    let mut lines: Vec<Line> = Vec::new();
+    for case in group {
+        let colour = colour(&case.key, &lines);
+        lines.push(Line {
+            name: format!(
+                "{}{}",
+                line_name(&case.key),
+                if case.steady { "" } else { ", not steady" }
+            ),
+            points: (1..).zip(&case.samples).map(|(x, &y): (u32, _)| (f64::from(x), y)).collect(),
+            colour,
+            dashed: case.key.is_of_server(),
+        });
+    }
     Plot {
         title: title(&group[0].key, &["io_method"]),
         x_label: "repetition".to_owned(),
         y_label: "seconds".to_owned(),
-        lines: group.iter().map(line).collect(),
+        lines,
         ..Plot::default()
     }
 }

@@ -149,6 +149,28 @@ fn seven_pairs_give_a_ratio_with_an_interval() {
     );
 }
 
+#[test]
+fn a_method_that_the_server_lacks_is_named() {
+    let Some(bin) = servers().pop() else { return };
+    let server = Server::prepare(&bin);
+    let options = ["prewarm", "--io-method", "io_uring", "--io-direct=", "--repetitions", "1"];
+    let report = report(&server, &mut bench(&server, &options));
+    let (cases, skipped) = (&report["measurements"], &report["skipped"]);
+    let of_server = |list: &Value| {
+        let list = list.as_array().expect("a list").iter();
+        list.filter(|case| is_of_server(case)).cloned().collect::<Vec<_>>()
+    };
+    // npm's servers were built without io_uring; others may not be permitted to use it.
+    match (&of_server(cases)[..], &of_server(skipped)[..]) {
+        ([case], []) => assert_eq!(case["io_method"], "io_uring"),
+        ([], [case]) => {
+            let reason = case["reason"].as_str().expect("a text");
+            assert!(reason.contains("ended with") && reason.contains("io_"), "{reason}");
+        }
+        _ => panic!("{report}"),
+    }
+}
+
 /// A measurement that never ends, with a server that accepts connections. Returns its number too.
 fn endless(server: &Server) -> (Child, Pid) {
     let options = ["sequential", "--io-method", "sync", "--repetitions", "1000"];
