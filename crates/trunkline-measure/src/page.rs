@@ -107,6 +107,7 @@ fn facts(report: &Report, page: &mut String) {
     for (name, text) in facts.into_iter().filter(|(_, text)| !text.is_empty()) {
         let _ = writeln!(page, "<dt>{name}</dt><dd>{}</dd>", escape(&text));
     }
+    server_settings(report, page);
     *page += "</dl>\n";
     if !report.complete {
         *page += "<p><strong>The measurement was interrupted, or a case has failed: some cases are \
@@ -131,18 +132,26 @@ fn slow_disk(report: &Report) -> String {
     format!("{}; error of its latency: {}", disk.profile, errors.join(", "))
 }
 
-/// The server and its settings.
+/// The server and its second table.
 fn server(report: &Report) -> String {
     let Some(server) = &report.server else { return String::new() };
+    format!(
+        "{} on the same files. Second table: {}, {} blocks",
+        server.name, server.linear_10.name, server.linear_10.blocks
+    )
+}
+
+/// The server's settings, which are shown on demand.
+fn server_settings(report: &Report, page: &mut String) {
+    let Some(server) = &report.server else { return };
     let settings = server.settings.iter().map(|(name, value)| format!("{name} = '{value}'"));
     let settings: Vec<String> = settings.collect();
-    format!(
-        "{} on the same files. Second table: {}, {} blocks. Settings: {}",
-        server.name,
-        server.linear_10.name,
-        server.linear_10.blocks,
-        settings.join(", ")
-    )
+    let _ = writeln!(
+        page,
+        "<dt>Server settings</dt><dd><details><summary>{} settings</summary>{}</details></dd>",
+        settings.len(),
+        escape(&settings.join(", "))
+    );
 }
 
 /// How cold the cold cases were, and how warm the cached ones.

@@ -93,7 +93,7 @@ impl Plot {
             });
         match (numbers.is_empty(), is_log) {
             (true, _) => (1.0, 2.0),
-            (false, true) => (low / 1.3, high * 1.3),
+            (false, true) => with_labels(low / 1.3, high * 1.3),
             // Bars and lines that begin above zero exaggerate differences.
             (false, false) if dimension == 1 => (0.0, if high > 0.0 { high * 1.1 } else { 1.0 }),
             (false, false) => {
@@ -162,6 +162,16 @@ impl Plot {
     }
 }
 
+/// A range of a logarithmic axis with at least two labels, which are at powers of ten.
+fn with_labels(low: f64, high: f64) -> (f64, f64) {
+    let (first, last) = (low.log10().ceil(), high.log10().floor());
+    if last > first {
+        return (low, high);
+    }
+    // A little more, so that rounding doesn't lose a label.
+    (10_f64.powf(low.log10().floor()) / 1.001, 10_f64.powf(high.log10().ceil()) * 1.001)
+}
+
 /// A number for an axis: few digits, and k, M or G for large ones.
 fn short(number: f64) -> String {
     let (value, unit) = match number.abs() {
@@ -198,6 +208,16 @@ mod tests {
             (3e9, "3G"),
         ] {
             assert_eq!(short(number), expected);
+        }
+    }
+
+    #[test]
+    fn a_logarithmic_axis_has_two_labels() {
+        assert_eq!(with_labels(0.05, 30.0), (0.05, 30.0));
+        for (low, high, least, most) in [(0.02, 0.4, 0.01, 1.0), (2.0, 3.0, 1.0, 10.0)] {
+            let (from, to) = with_labels(low, high);
+            assert!(from < least && from > 0.9 * least, "{from}");
+            assert!(to > most && to < 1.1 * most, "{to}");
         }
     }
 
