@@ -53,6 +53,11 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// A solid line.
+    pub(crate) fn solid(name: impl Into<String>, colour: usize, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), points, colour, dashed: false }
+    }
+
     /// Red, green and blue.
     pub(crate) fn rgb(&self) -> (u8, u8, u8) {
         COLOURS[self.colour % COLOURS.len()]

@@ -71,6 +71,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CalibrateArgs) -> Result<Exit, F
     let origin = Origin {
         command_line: command_line(std::env::args_os()),
         program: help_text::VERSION.to_owned(),
+        slow_disk: None,
     };
     let measured = interrupt.wait_for("calibrate", move || calibration.run(origin));
     monitor.clear();

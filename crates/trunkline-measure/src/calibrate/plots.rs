@@ -31,7 +31,7 @@ fn depth(title: &str, unit: &str, found: &DeviceFindings, value: fn(&Step) -> f6
         x_label: "reads in flight".into(),
         y_label: unit.to_owned(),
         log_x: true,
-        lines: vec![Line { name: "random reads".into(), points }],
+        lines: vec![Line::solid("random reads", 0, points)],
         marks: mark.into_iter().collect(),
         ..Plot::default()
     })
@@ -39,14 +39,14 @@ fn depth(title: &str, unit: &str, found: &DeviceFindings, value: fn(&Step) -> f6
 
 /// Latency percentiles against load.
 fn latency(found: &DeviceFindings) -> Option<Plot> {
-    let line = |name: &str, of: fn(&Percentiles) -> Option<f64>| {
+    let line = |name: &str, colour: usize, of: fn(&Percentiles) -> Option<f64>| {
         let point = |step: &Step| Some((step.ios_per_second.median, of(&step.micros?)? / 1e3));
-        Line { name: name.to_owned(), points: found.depths.iter().filter_map(point).collect() }
+        Line::solid(name, colour, found.depths.iter().filter_map(point).collect())
     };
     let lines = vec![
-        line("median", |times| Some(times.p50)),
-        line("99th percentile", |times| times.p99),
-        line("99.9th percentile", |times| times.p999),
+        line("median", 0, |times| Some(times.p50)),
+        line("99th percentile", 1, |times| times.p99),
+        line("99.9th percentile", 2, |times| times.p999),
     ];
     let mark = knee(found).and_then(|step| {
         let text = format!("knee: {} in flight", step.depth);
@@ -77,7 +77,7 @@ fn sizes(found: &DeviceFindings) -> Option<Plot> {
         x_label: "kB of a read".into(),
         y_label: "GB/s".into(),
         log_x: true,
-        lines: vec![Line { name: "reads in order".into(), points }],
+        lines: vec![Line::solid("reads in order", 0, points)],
         ..Plot::default()
     })
 }
@@ -87,13 +87,13 @@ fn series(found: &DeviceFindings) -> Vec<Plot> {
     let limits = [&found.bandwidth, &found.iops];
     let drawn = found.series.iter().zip(limits).filter(|(series, _)| !series.points.is_empty());
     let plot = |(series, limit): (&super::findings::Series, &Option<super::limit::Limit>)| {
-        let mut lines = vec![Line { name: series.name.clone(), points: series.points.clone() }];
+        let mut lines = vec![Line::solid(&series.name, 0, series.points.clone())];
         let ends = series.points.first().zip(series.points.last());
         if let (Some(limit), Some((first, last))) = (limit, ends) {
             let level = limit.sustained.median;
             let verdict = if limit.steady { "sustained, steady" } else { "sustained, not steady" };
             let points = vec![(first.0, level), (last.0, level)];
-            lines.push(Line { name: verdict.to_owned(), points });
+            lines.push(Line::solid(verdict, 1, points));
         }
         Plot {
             title: format!("Steady state: {}", series.name),
