@@ -28,6 +28,7 @@ mod results;
 mod rows;
 mod threads;
 mod work;
+mod workload_runs;
 
 use clap::Parser;
 use clap::builder::{PossibleValue, PossibleValuesParser};

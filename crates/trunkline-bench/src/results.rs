@@ -12,6 +12,7 @@
 use crate::failure::Result;
 use crate::report::Report;
 use crate::rows::ROWS;
+use crate::workload_runs;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::fs;
@@ -92,6 +93,7 @@ pub(crate) fn page(folder: &Path) -> Result<String> {
     if !missing.is_empty() {
         write!(page, "\nNot measured: {}.\n", missing.join(", "))?;
     }
+    page += &workload_runs::sections(folder)?;
     Ok(page)
 }
 
@@ -102,6 +104,7 @@ This page is generated from the files in `docs/benchmarks`. To measure rows agai
 
 ```
 cargo run --release -p trunkline-bench -- ROW... --save docs/benchmarks
+trunkline bench WORKLOAD... --scratch DIR --save docs/benchmarks/workloads/NAME.json
 cargo run --release -p trunkline-bench -- --page docs/benchmarks > docs/benchmarks.md
 ```
 
@@ -130,14 +133,19 @@ fn commit() -> String {
     }
 }
 
-/// The command line, with the option's name in place of an absolute path, which would mean nothing on
-/// another machine: `--lag-dir LAG-DIR`.
+/// The command line of this program.
 fn command_line(arguments: impl Iterator<Item = String>) -> String {
-    let mut words = vec!["trunkline-bench".to_owned()];
+    without_paths(std::iter::once("trunkline-bench".to_owned()).chain(arguments))
+}
+
+/// A command line, with the option's name in place of an absolute path, which would mean nothing on
+/// another machine: `--lag-dir LAG-DIR`.
+pub(crate) fn without_paths(mut arguments: impl Iterator<Item = String>) -> String {
+    let mut words: Vec<String> = arguments.next().into_iter().collect();
     for argument in arguments {
         let (option, value) = match argument.split_once('=') {
             Some((option, value)) => (option, value),
-            None => (words[words.len() - 1].as_str(), argument.as_str()),
+            None => (words.last().map_or("", String::as_str), argument.as_str()),
         };
         let word = if value.starts_with('/') {
             let name = option.trim_start_matches('-').to_uppercase();
@@ -198,6 +206,16 @@ mod tests {
         old.save_last(folder.path()).expect("saved");
         let error = page(folder.path()).expect_err("an old schema").to_string();
         assert!(error.contains("random.json: has schema 1, expected 2"), "{error}");
+    }
+
+    #[test]
+    fn a_damaged_report_is_refused_with_the_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        results("random", "a").save_last(folder.path()).expect("saved");
+        fs::create_dir(folder.path().join("workloads")).expect("made");
+        fs::write(folder.path().join("workloads/disk.json"), "{}").expect("written");
+        let error = page(folder.path()).expect_err("damaged").to_string();
+        assert!(error.contains("workloads/disk.json"), "{error}");
     }
 
     #[test]
