@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ledger::{Ledger, Unit};
 use super::load::Window;
-use super::steady::{find_shift, is_steady};
+use super::steady::{falls, is_steady, judged};
 use super::step::{rate, settled};
 use crate::estimate::Estimate;
 use crate::rounding::rounded;
@@ -69,13 +69,14 @@ pub(crate) fn find_limit(
         return None;
     }
     let rates: Vec<f64> = windows.iter().map(|window| of(window)).collect();
-    let shift = find_shift(&rates);
+    let falls = falls(&rates);
     // The window in which the credit ended belongs to neither side.
-    let last = shift.map_or(&windows[..], |shift| &windows[(shift.at + 1).min(rates.len() - 1)..]);
-    let sustained = rate(last, of);
+    let last = falls.map_or(&windows[..], |(_, at)| &windows[(at + 1).min(rates.len() - 1)..]);
+    // A rate may also rise, so only those windows count that are judged.
+    let sustained = rate(&last[last.len() - judged(last.len())..], of);
     let level = sustained.median;
-    let burst = match shift {
-        Some(shift) => Some((rate(&windows[..shift.at], of).median, windows[shift.at].begin)),
+    let burst = match falls {
+        Some((first, _)) => Some((rate(&windows[..first], of).median, windows[first].begin)),
         None if level < DRAINED * best.median && sustained.high < best.low => {
             // It ended in the sweep: after the last window that was clearly above the level.
             let middle = f64::midpoint(best.median, level);
@@ -86,7 +87,7 @@ pub(crate) fn find_limit(
     };
     let burst = burst.and_then(|(rate, end)| {
         // The window after it still has a part of the burst.
-        let end = end + last.first().map_or(0.0, |window| window.seconds) / 2.0;
+        let end = end + windows.last().map_or(0.0, |window| window.seconds) / 2.0;
         let credit = ledger.spent(unit, level, end);
         let lasts_seconds = rounded(credit / (rate - level).max(1e-9), 1);
         let (rate, credit) = (rounded(rate, 1), rounded(credit, 0));
@@ -130,6 +131,24 @@ mod tests {
         assert_eq!((burst.rate, burst.credit), (1000.0, 11.0 * 900.0 + 400.0));
         assert!((limit.highest() - 1000.0).abs() < 1e-9 && limit.steady);
         assert!((burst.lasts_seconds - 11.4).abs() < 0.1, "{burst:?}");
+    }
+
+    #[test]
+    fn the_sustained_rate_is_that_of_the_end() {
+        let run = |levels: &[u64], each: usize| {
+            levels.iter().flat_map(|&level| vec![level; each]).collect::<Vec<u64>>()
+        };
+        // A rise, as when another program ends.
+        let limit = check(&[100; 2], &run(&[100, 200], 60));
+        assert_eq!((limit.sustained.median, limit.steady, limit.burst), (200.0, true, None));
+        for levels in [[1000, 500, 300], [1000, 600, 300]] {
+            let limit = check(&[1000; 2], &run(&levels, 20));
+            assert_eq!((limit.sustained.median, limit.steady), (300.0, true), "{levels:?}");
+            let burst = limit.burst.expect("a burst");
+            // 700 above the end's rate, for 2 + 20 seconds, and up to a part of the next level.
+            assert_eq!(burst.rate, 1000.0);
+            assert!((burst.credit / 15_400.0 - 1.0).abs() < 0.03, "{burst:?}");
+        }
     }
 
     #[test]

@@ -13,7 +13,8 @@
 //!   line through them rises or falls by at most 10 % of the mean. Our rounds are the last half of
 //!   the windows in five equal parts.
 //! - **A shift** is the split of a series that explains most of its variance, if the rate falls by
-//!   at least 10 % there and by more than its noise on both sides.
+//!   at least 10 % there and by more than its noise, within a few windows, and hardly returns. The
+//!   noise is what differs from one window to the next, so another fall on either side isn't noise.
 
 /// Rounds that are compared.
 const ROUNDS: usize = 5;
@@ -29,15 +30,18 @@ const FALL_MAX: f64 = 0.90;
 const NOISE_FACTOR: f64 = 4.0;
 /// Turns a median absolute deviation into a standard deviation of normally distributed noise.
 const MAD_TO_DEVIATION: f64 = 1.4826;
+/// The windows next to a shift fall by this part of it, at least. A slow decline isn't a shift.
+const SHARP_MIN: f64 = 0.5;
+/// This part of the windows may be on the wrong side of the middle between both rates.
+const STRAY_MAX: f64 = 0.1;
 
 /// Whether the end of a series of rates is steady.
 pub(crate) fn is_steady(rates: &[f64]) -> bool {
     if rates.len() < ROUNDS {
         return false;
     }
-    let part = (rates.len() / 2 / ROUNDS).max(1);
-    let last = &rates[rates.len() - part * ROUNDS..];
-    let rounds: Vec<f64> = last.chunks(part).map(mean).collect();
+    let last = &rates[rates.len() - judged(rates.len())..];
+    let rounds: Vec<f64> = last.chunks(last.len() / ROUNDS).map(mean).collect();
     let middle = mean(&rounds);
     let (low, high) = rounds
         .iter()
@@ -45,6 +49,27 @@ pub(crate) fn is_steady(rates: &[f64]) -> bool {
     middle > 0.0
         && high - low <= RANGE_MAX * middle
         && (slope(&rounds) * (ROUNDS - 1) as f64).abs() <= SLOPE_MAX * middle
+}
+
+/// How many windows at the end of a series of `count` [`is_steady`] looks at. A rate that is called
+/// steady is the rate of these.
+pub(crate) fn judged(count: usize) -> usize {
+    if count < ROUNDS { count } else { (count / 2 / ROUNDS).max(1) * ROUNDS }
+}
+
+/// The first fall of a series, and where its last one is: the number of windows before each. Both are
+/// the same unless the rate falls more than once.
+pub(crate) fn falls(rates: &[f64]) -> Option<(usize, usize)> {
+    let found = find_shift(rates)?.at;
+    let (mut first, mut last) = (found, found);
+    while let Some(shift) = find_shift(&rates[..first]) {
+        first = shift.at;
+    }
+    // The window in which the rate fell belongs to neither side.
+    while let Some(shift) = find_shift(&rates[last + 1..]) {
+        last += 1 + shift.at;
+    }
+    Some((first, last))
 }
 
 /// Slope of the least-squares line, per round.
@@ -91,8 +116,18 @@ pub(crate) fn find_shift(rates: &[f64]) -> Option<Shift> {
         return None;
     }
     let (before, after) = (median(first), median(last));
-    let noise = deviation(first).max(deviation(last));
-    let is_shift = after <= FALL_MAX * before && before - after > NOISE_FACTOR * noise;
+    let fall = before - after;
+    let near = median(&first[at - SIDE_MIN..]) - median(&last[..SIDE_MIN]);
+    let middle = f64::midpoint(before, after);
+    let stray = |part: &[f64], is_stray: fn(f64, f64) -> bool| {
+        let count = part.iter().filter(|rate| is_stray(**rate, middle)).count();
+        count as f64 > STRAY_MAX * part.len() as f64
+    };
+    let is_shift = after <= FALL_MAX * before
+        && fall > NOISE_FACTOR * noise(rates)
+        && near >= SHARP_MIN * fall
+        && !stray(first, |rate, middle| rate < middle)
+        && !stray(last, |rate, middle| rate > middle);
     is_shift.then_some(Shift { at, before, after })
 }
 
@@ -104,11 +139,11 @@ fn median(numbers: &[f64]) -> f64 {
     crate::estimate::Estimate::of(numbers.to_vec()).median
 }
 
-/// A standard deviation that ignores outliers.
-fn deviation(numbers: &[f64]) -> f64 {
-    let middle = median(numbers);
-    let distances: Vec<f64> = numbers.iter().map(|number| (number - middle).abs()).collect();
-    median(&distances) * MAD_TO_DEVIATION
+/// The standard deviation of single rates, from the differences of neighbours, most of which no fall
+/// is between. It ignores outliers.
+fn noise(rates: &[f64]) -> f64 {
+    let differences = rates.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect::<Vec<f64>>();
+    median(&differences) * MAD_TO_DEVIATION / std::f64::consts::SQRT_2
 }
 
 #[cfg(test)]
@@ -174,5 +209,19 @@ mod tests {
         assert_eq!(find_shift(&steps(100.0, 91.0)), None);
         assert!(find_shift(&steps(100.0, 89.0)).is_some());
         assert_eq!(find_shift(&[100.0, 100.0, 100.0, 10.0, 10.0, 10.0]), None);
+        let falling: Vec<f64> = (0..100).map(|n| 100.0 - 0.6 * f64::from(n)).collect();
+        let swinging = (0..100).map(|n| if n / 10 % 2 == 0 { 100.0 } else { 75.0 });
+        assert_eq!(find_shift(&falling), None);
+        assert_eq!(find_shift(&swinging.collect::<Vec<f64>>()), None);
+    }
+
+    #[test]
+    fn a_rate_may_fall_more_than_once() {
+        let levels = |levels: &[f64]| levels.iter().flat_map(|&it| [it; 20]).collect::<Vec<f64>>();
+        assert_eq!(falls(&levels(&[1000.0, 500.0, 300.0])), Some((20, 40)));
+        assert_eq!(falls(&levels(&[1000.0, 600.0, 300.0])), Some((20, 40)));
+        assert_eq!(falls(&levels(&[1000.0, 300.0])), Some((20, 20)));
+        assert_eq!(falls(&levels(&[100.0, 200.0])), None);
+        assert_eq!([judged(3), judged(9), judged(10), judged(120)], [3, 5, 5, 60]);
     }
 }
