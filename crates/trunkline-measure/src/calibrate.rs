@@ -60,6 +60,7 @@ pub use self::limit::{Burst, Limit};
 pub use self::line::{Line, Lines, Target};
 pub use self::outcome::Calibrated;
 pub use self::real_device::ScratchFiles;
+pub use self::settings::ClusterFacts;
 pub use self::step::Step;
 
 /// Bytes that a calibration needs beside the scratch file of the given size: the log of durable
@@ -78,9 +79,8 @@ pub struct CalibrationPlan {
     pub bytes: u64,
     /// How long everything takes, about.
     pub time: Duration,
-    /// Whether the write-ahead log of the cluster is on another device, so that nothing that was
-    /// measured here applies to it.
-    pub has_own_log: bool,
+    /// What the settings are for.
+    pub cluster: ClusterFacts,
 }
 
 /// A calibration that is ready to run.
@@ -123,14 +123,19 @@ impl Calibration {
         let machine = Machine::describe(&self.plan.directory);
         let io_method = self.device.fastest_method().name().to_owned();
         let buffered_because = self.device.direct_problem().map(str::to_owned);
-        let mut search = Search::new(&mut self.device, self.plan.time, Arc::clone(&self.watcher));
+        let mut search = Search::new(
+            &mut self.device,
+            self.plan.time,
+            self.plan.cluster.combine_max(),
+            Arc::clone(&self.watcher),
+        );
         let complete = match search.run() {
             Ok(()) => true,
             Err(Ended::Cancelled) => false,
             Err(Ended::Failed(error)) => return Err(error),
         };
         let found = std::mem::take(&mut search.found);
-        let settings = settings::settings(&found, self.plan.has_own_log, complete);
+        let settings = settings::settings(&found, &self.plan.cluster, complete);
         Ok(Calibrated {
             schema: outcome::SCHEMA,
             command: "calibrate".to_owned(),

@@ -55,8 +55,8 @@ pub use access::{Dataset, Scan};
 pub use bench::{Bench, Origin, Results};
 pub use calibrate::{
     Burst, CALIBRATION_BYTES_BESIDE, CALIBRATION_BYTES_MIN, Calibrated, Calibration,
-    CalibrationPlan, Case, Concurrency, Confidence, DeviceFindings, Limit, Line, Lines,
-    ScratchFiles, Series, Step, Target,
+    CalibrationPlan, Case, ClusterFacts, Concurrency, Confidence, DeviceFindings, Limit, Line,
+    Lines, ScratchFiles, Series, Step, Target,
 };
 pub use columns::to_csv;
 pub use error::MeasureError;

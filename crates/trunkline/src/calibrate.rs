@@ -15,13 +15,16 @@ mod output;
 mod scratch;
 
 use trunkline_aio::facade::Arc;
-use trunkline_measure::{Calibrated, Calibration, CalibrationPlan, Origin, refuse_cluster};
+use trunkline_measure::{
+    Calibrated, Calibration, CalibrationPlan, ClusterFacts, Origin, refuse_cluster,
+};
 
 pub(crate) use self::arguments::CalibrateArgs;
 use self::arguments::Format;
 use self::monitor::CalibrationMonitor;
 use self::scratch::ScratchPlace;
 use crate::bench::command_line;
+use crate::doctor::pinned_pages;
 use crate::exit::{Exit, Failure, message};
 use crate::help_text;
 use crate::interrupt::Interrupt;
@@ -58,7 +61,10 @@ pub(crate) fn run(context: &Context<'_>, args: &CalibrateArgs) -> Result<Exit, F
         directory: place.directory,
         bytes: place.bytes,
         time: std::time::Duration::from_secs(args.time.into()),
-        has_own_log: place.has_own_log,
+        cluster: ClusterFacts {
+            has_own_log: place.has_own_log,
+            pinned_pages: pinned_pages(directory, &interrupt)?,
+        },
     };
     let (scratch, watcher) = (place.files, Arc::clone(&monitor));
     let calibration =

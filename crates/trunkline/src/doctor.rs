@@ -99,6 +99,23 @@ pub(crate) fn probe_rings(args: &ProbeRingsArgs) -> Result<Exit, Failure> {
     ring_probe::run(args)
 }
 
+/// How many pages a session of the cluster in this directory may pin. Without a cluster, those of a
+/// server with default settings.
+///
+/// # Errors
+/// The configuration files can't be read.
+pub(crate) fn pinned_pages(directory: &Path, interrupt: &Interrupt) -> Result<u32, Failure> {
+    let version = if is_cluster(directory) { Cluster::version_of(directory).ok() } else { None };
+    let mut values = BTreeMap::new();
+    if version.is_some() {
+        let config = read_config_files(directory.to_owned(), interrupt)?;
+        let known = config.iter().filter(|(name, _)| is_known(name));
+        values.extend(known.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+    let version = version.filter(|version| VERSIONS.contains(version)).unwrap_or(VERSIONS[0]);
+    Ok(ServerSettings::new(version, &values, false).pinned_pages())
+}
+
 /// The settings of a server that the command line gives.
 fn given_settings(context: &Context<'_>) -> Result<BTreeMap<String, String>, Failure> {
     if let Some(name) = context.text_settings.keys().find(|name| !is_known(name)) {
@@ -129,7 +146,8 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn read(directory: &Path, interrupt: &Interrupt) -> Result<Cluster, Failure> {
+    /// The version of a data directory.
+    fn version_of(directory: &Path) -> Result<u32, Failure> {
         let file = directory.join("PG_VERSION");
         let failed = |error: std::io::Error| {
             Failure::cannot_run(format_args!("could not read \"{}\": {error}", file.display()))
@@ -142,6 +160,14 @@ impl Cluster {
                 "\"{}\" contains {found:?}, expected a version from 15 to 19",
                 file.display()
             )));
+        };
+        Ok(version)
+    }
+
+    fn read(directory: &Path, interrupt: &Interrupt) -> Result<Cluster, Failure> {
+        let version = Cluster::version_of(directory)?;
+        let failed = |error: std::io::Error| {
+            Failure::cannot_run(format_args!("could not read \"{}\": {error}", directory.display()))
         };
         let owner = fs::metadata(directory).map_err(failed)?;
         let config = ConfigFiles::read(directory, &|| interrupt.requested()).map_err(|error| {

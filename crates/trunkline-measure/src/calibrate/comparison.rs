@@ -31,7 +31,7 @@ pub struct Case {
     pub name: String,
     /// I/Os in flight, or sessions.
     pub depth: u32,
-    /// I/Os per second, or microseconds (99th percentile) for flush settings: the median of the
+    /// I/Os per second, or microseconds (mean) for flush settings: the median of the
     /// rounds with its interval.
     pub value: Estimate,
     /// The value in each round.
@@ -45,8 +45,8 @@ pub struct Case {
 pub(crate) enum Measure {
     /// I/Os per second of the whole round.
     Rate,
-    /// The 99th percentile of single I/Os.
-    P99,
+    /// The mean time of single I/Os. A round has few, so its percentiles would depend on their number.
+    Mean,
 }
 
 /// A case while it is being measured.
@@ -77,12 +77,15 @@ impl Contestant {
 
     /// Adds a round. The first one of each case warms up.
     pub(crate) fn add(&mut self, measure: Measure, windows: Vec<Window>) {
+        // The end, at which the queue drains, has another rate.
+        let has_whole = windows.iter().any(|window| !window.is_tail);
+        let windows: Vec<Window> =
+            windows.into_iter().filter(|window| !(has_whole && window.is_tail)).collect();
         let seconds: f64 = windows.iter().map(|window| window.seconds).sum();
         let count: u64 = windows.iter().map(|window| window.count).sum();
-        let all: Vec<&Window> = windows.iter().collect();
         let sample = match measure {
             Measure::Rate => (seconds > 0.0).then(|| count as f64 / seconds),
-            Measure::P99 => times(&all).and_then(|times| times.p99),
+            Measure::Mean => mean_micros(&windows),
         };
         if let Some(sample) = sample.filter(|_| count > 0) {
             self.samples.push(sample);
@@ -113,6 +116,14 @@ impl Contestant {
             samples: self.samples,
         })
     }
+}
+
+/// The mean time of all I/Os in microseconds.
+fn mean_micros(windows: &[Window]) -> Option<f64> {
+    let count: u64 = windows.iter().map(|window| window.latency.len()).sum();
+    let sum: f64 =
+        windows.iter().map(|window| window.latency.mean() * window.latency.len() as f64).sum();
+    (count > 0).then(|| sum / count as f64 / 1e3)
 }
 
 /// Whether a comparison has enough rounds after `round` of them.

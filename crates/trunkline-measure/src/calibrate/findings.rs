@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::comparison::Case;
+use super::confidence::Confidence;
 use super::limit::Limit;
 use super::load::PAGE;
 use super::step::Step;
+use super::sweep::KNEE;
 use crate::rounding::rounded;
 
 /// Largest value of `effective_io_concurrency`.
@@ -32,6 +34,12 @@ pub struct DeviceFindings {
     pub bandwidth: Option<Limit>,
     /// How many reads in flight keep the device busy.
     pub concurrency: Option<Concurrency>,
+    /// Random reads with the default number in flight and with those that may be recommended, in turn.
+    #[serde(default)]
+    pub in_flight: Vec<Case>,
+    /// Buffered reads in order of the default's size and of the one that may be recommended, in turn.
+    #[serde(default)]
+    pub combined: Vec<Case>,
     /// Random reads and writes, 70 to 30. The times are those of reads.
     pub mixed: Option<Step>,
     /// Cold reads through the page cache with each I/O method.
@@ -44,6 +52,12 @@ pub struct DeviceFindings {
     pub series: Vec<Series>,
     /// What wasn't measured, and why.
     pub skipped: Vec<String>,
+    /// Why io_uring wasn't measured, if it wasn't.
+    #[serde(default)]
+    pub no_uring: Option<String>,
+    /// Why reads that should bypass the page cache may not have, which makes everything uncertain.
+    #[serde(default)]
+    pub not_direct: Option<String>,
 }
 
 /// The rate of a long run over time.
@@ -67,6 +81,10 @@ pub struct Concurrency {
     pub knee: f64,
     /// The number to use.
     pub recommended: u32,
+    /// Whether a credit ended before the rate stopped to grow, so that all of these are at least as
+    /// high.
+    #[serde(default)]
+    pub is_cut: bool,
 }
 
 impl Concurrency {
@@ -75,7 +93,7 @@ impl Concurrency {
         let (product, knee) = (rounded(latency * rate, 2), rounded(knee, 2));
         // Rounded first: 16.0000001 is 16.
         let recommended = (knee.ceil() as u32).clamp(1, CONCURRENCY_MAX);
-        Self { product, knee, recommended }
+        Self { product, knee, recommended, is_cut: false }
     }
 }
 
@@ -103,13 +121,25 @@ impl DeviceFindings {
         }
     }
 
+    /// Whether the number of I/Os has a burst.
+    pub(crate) fn has_io_burst(&self) -> bool {
+        self.iops.as_ref().is_some_and(|limit| limit.burst.is_some())
+    }
+
+    /// A confidence, which is low if reads may have been served from the page cache.
+    pub(crate) fn capped(&self, confidence: Confidence) -> Confidence {
+        if self.not_direct.is_some() { Confidence::Low } else { confidence }
+    }
+
     /// The step of the sweep with this depth.
     pub(crate) fn at_depth(&self, depth: u32) -> Option<&Step> {
         self.depths.iter().find(|step| step.depth == depth)
     }
 
-    /// The step of the sweep with this size.
-    pub(crate) fn at_size(&self, size: u32) -> Option<&Step> {
-        self.sizes.iter().find(|step| step.size == size)
+    /// The smallest size of reads in order that is nearly as fast as the best one.
+    pub(crate) fn size_that_is_enough(&self) -> Option<u32> {
+        let rate = |step: &Step| step.bytes_per_second.median;
+        let best = self.sizes.iter().map(rate).fold(0.0, f64::max);
+        self.sizes.iter().find(|step| rate(step) >= KNEE * best).map(|step| step.size)
     }
 }

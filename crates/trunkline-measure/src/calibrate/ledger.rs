@@ -18,12 +18,17 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
+    /// How a window's rate is computed.
+    pub(crate) fn rate_of(self) -> fn(&Window) -> f64 {
+        match self {
+            Self::Ios => Window::ios_per_second,
+            Self::Bytes => Window::bytes_per_second,
+        }
+    }
+
     /// A window's rate.
     pub(crate) fn rate(self, window: &Window) -> f64 {
-        match self {
-            Self::Ios => window.ios_per_second(),
-            Self::Bytes => window.bytes_per_second(),
-        }
+        self.rate_of()(window)
     }
 }
 

@@ -52,6 +52,20 @@ impl Limit {
     }
 }
 
+impl Limit {
+    /// Withdraws the burst if the load that was best before the long run is fast again right after it:
+    /// a credit doesn't come back at once, so something else slowed the run, such as another program.
+    /// `best` and `again` are that load's rates. Then the sustained rate isn't to be trusted either.
+    /// Returns whether the burst was withdrawn.
+    pub(crate) fn confirm_burst(&mut self, best: f64, again: f64) -> bool {
+        if self.burst.is_none() || again < DRAINED * best {
+            return false;
+        }
+        (self.burst, self.steady) = (None, false);
+        true
+    }
+}
+
 /// Finds a limit. `best` is the best rate of the sweep before the long run, and `swept` are the
 /// windows of that sweep.
 pub(crate) fn find_limit(
@@ -60,10 +74,7 @@ pub(crate) fn find_limit(
     (best, swept): (Estimate, &[Window]),
     run: &[Window],
 ) -> Option<Limit> {
-    let of = match unit {
-        Unit::Ios => Window::ios_per_second,
-        Unit::Bytes => Window::bytes_per_second,
-    };
+    let of = unit.rate_of();
     let windows = settled(run);
     if windows.is_empty() {
         return None;
@@ -149,6 +160,17 @@ mod tests {
             assert_eq!(burst.rate, 1000.0);
             assert!((burst.credit / 15_400.0 - 1.0).abs() < 0.03, "{burst:?}");
         }
+    }
+
+    #[test]
+    fn a_credit_does_not_come_back_at_once() {
+        let fallen = || check(&[500, 1000, 1000], &[750; 40]);
+        let mut limit = fallen();
+        assert!(limit.burst.is_some() && !limit.confirm_burst(1000.0, 800.0));
+        assert_eq!(limit, fallen());
+        assert!(limit.confirm_burst(1000.0, 900.0) && !limit.steady);
+        assert_eq!(limit.burst, None);
+        assert!(!limit.confirm_burst(1000.0, 900.0));
     }
 
     #[test]

@@ -61,9 +61,10 @@ impl Target {
 pub struct Line {
     /// Its name.
     pub name: String,
-    /// The recommended value, or the default.
+    /// The recommended value, the default, or a value that was measured to be better, but needs a check
+    /// first.
     pub value: String,
-    /// Whether the value differs from the default because something was measured to be better.
+    /// Whether the line is active, because the value was measured to be better than the default.
     pub changed: bool,
     /// Whether a server has to be restarted. Otherwise a reload is enough.
     pub restart: bool,
@@ -100,9 +101,20 @@ impl Line {
     }
 
     /// A setting without effect, whose default is shown with the reason.
-    pub(crate) fn unused(name: &str, value: &str, why: &str) -> Self {
-        let line = Self::default(name, value, why.to_owned(), Confidence::High);
+    pub(crate) fn unused(name: &str, value: &str, why: &str, confidence: Confidence) -> Self {
+        let line = Self::default(name, value, why.to_owned(), confidence);
         Self { loss: String::new(), ..line }
+    }
+
+    /// The same line with another reason for keeping the default.
+    pub(crate) fn because(self, why: &str) -> Self {
+        Self { loss: why.to_owned(), ..self }
+    }
+
+    /// A change that is commented out, because something has to be checked first.
+    pub(crate) fn held_back(self, why: &str) -> Self {
+        let loss = format!("{} {why}", self.loss);
+        Self { changed: false, loss, ..self }
     }
 
     /// A line that changes it.

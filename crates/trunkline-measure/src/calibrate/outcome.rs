@@ -92,6 +92,8 @@ pub(crate) fn rows(found: &DeviceFindings) -> Vec<Vec<String>> {
     let single = [&found.fill, &found.latency, &found.mixed];
     let steps = single.into_iter().flatten().chain(&found.sizes).chain(&found.depths).map(step);
     let cases = [
+        ("random read, in turn", &found.in_flight),
+        ("buffered read in order", &found.combined),
         ("cold read", &found.methods),
         ("durable write", &found.durable),
         ("durable write beside page writes", &found.flush),

@@ -17,12 +17,12 @@ use trunkline_aio::facade::Arc;
 use super::comparison::{Contestant, Measure, is_over};
 use super::findings::{Concurrency, DeviceFindings, Series};
 use super::ledger::{Ledger, Unit};
-use super::limit::{DRAINED, find_limit};
+use super::limit::{DRAINED, Limit, find_limit};
 use super::load::{Device, DeviceError, Load, PAGE, SyncMethod, Window, Work};
 use super::steady::is_steady;
-use super::step::{Step, settled};
+use super::step::{Step, rate, settled, work_name};
 use super::sweep;
-use super::time_plan::TimePlan;
+use super::time_plan::{TimePlan, WINDOWS};
 use crate::error::MeasureError;
 use crate::rounding::rounded;
 use crate::watcher::Watcher;
@@ -41,14 +41,20 @@ pub(crate) const WORKERS_MAX: u32 = 32;
 const METHOD_DEPTH_MAX: u32 = 256;
 /// Pause between two reads while the latency is measured.
 const PAUSE: Duration = Duration::from_millis(10);
+/// A step that a credit permits isn't shorter than this, in seconds.
+const CUT_STEP_MIN: f64 = 0.15;
+/// Pause between two reads while a device earns its credit back.
+const IDLE: Duration = Duration::from_millis(100);
 /// A long run ends early when it is steady for this many windows after a credit has ended.
 const WINDOWS_AFTER: usize = 32;
 /// A smaller scratch file would be cached by the device.
 pub(crate) const FILE_MIN: u64 = 16 << 20;
 /// Bytes after which page writes are flushed, in a comparison.
 pub(crate) const FLUSH_AFTER: [u64; 5] = [0, 256 << 10, 512 << 10, 1 << 20, 2 << 20];
+/// The default of `io_combine_limit`, in bytes.
+pub(crate) const COMBINE: u32 = 128 << 10;
 /// Sessions that write durably in one more case.
-const DURABLE_SESSIONS: u32 = 8;
+pub(crate) const DURABLE_SESSIONS: u32 = 8;
 
 /// Why a search ended early. What was found until then stays.
 pub(crate) enum Ended {
@@ -63,6 +69,8 @@ pub(crate) struct Search<'d> {
     plan: TimePlan,
     ledger: Ledger,
     begun: f64,
+    /// The largest `io_combine_limit` that may be recommended.
+    combine_max: u32,
     pub(crate) found: DeviceFindings,
 }
 
@@ -70,12 +78,13 @@ impl<'d> Search<'d> {
     pub(crate) fn new(
         device: &'d mut dyn Device,
         time: Duration,
+        combine_max: u32,
         watcher: Arc<dyn Watcher>,
     ) -> Self {
         let begun = device.now();
         let (plan, ledger, found) =
             (TimePlan::new(time), Ledger::default(), DeviceFindings::default());
-        Self { device, watcher, plan, ledger, begun, found }
+        Self { device, watcher, plan, ledger, begun, combine_max, found }
     }
 
     /// Runs everything.
@@ -112,12 +121,76 @@ impl<'d> Search<'d> {
             self.found.sizes.extend(Step::of(&load, &windows));
             swept.extend(windows);
         }
+        self.compare_sizes()?;
         let best = sweep::best(self.found.sizes.iter().map(|step| step.bytes_per_second));
         let load = self.load(Work::Sequential, LARGE_DEPTH, LARGE);
         let (run, ended) =
             self.long(load, end, (Unit::Bytes, best.median), "sequential reads until steady");
-        self.found.bandwidth = find_limit(Unit::Bytes, &self.ledger, (best, &swept), &run);
+        let mut limit = find_limit(Unit::Bytes, &self.ledger, (best, &swept), &run);
         self.keep_series("sequential reads", "bytes per second", &run, Unit::Bytes);
+        let confirmed = ended.and_then(|()| {
+            let fastest = self.found.sizes.iter().find(|it| it.bytes_per_second == best);
+            let load = fastest.map(|step| self.load(Work::Sequential, step.depth, step.size));
+            self.confirm_burst(limit.as_mut(), load, (Unit::Bytes, best.median))
+        });
+        self.found.bandwidth = limit;
+        confirmed
+    }
+
+    /// Runs the load that was best in a sweep once more, if a burst seems to have ended since.
+    fn confirm_burst(
+        &mut self,
+        limit: Option<&mut Limit>,
+        load: Option<Load>,
+        (unit, best): (Unit, f64),
+    ) -> Result<(), Ended> {
+        let (Some(limit), Some(load)) = (limit.filter(|limit| limit.burst.is_some()), load) else {
+            return Ok(());
+        };
+        let what = format!("{} again", work_name(load.work));
+        let windows = self.must(&load, &what)?;
+        let again = rate(&settled(&windows), unit.rate_of()).median;
+        if limit.confirm_burst(best, again) {
+            let text = format!("{what}: fast again at once, so something else slowed the long run");
+            self.found.skipped.push(text);
+        }
+        Ok(())
+    }
+
+    /// Compares the size that the sweep suggests for `io_combine_limit` with the default, buffered, as a
+    /// server reads unless its settings say otherwise.
+    fn compare_sizes(&mut self) -> Result<(), Ended> {
+        let enough = self.found.size_that_is_enough().map(|size| size.min(self.combine_max));
+        let Some(enough) = enough.filter(|size| *size > COMBINE) else { return Ok(()) };
+        let mut cases: Vec<Contestant> = [COMBINE, enough]
+            .map(|size| {
+                let load =
+                    Load { is_direct: false, ..self.load(Work::Sequential, DEFAULT_DEPTH, size) };
+                Contestant::new(format!("{} kB", size / 1024), load)
+            })
+            .into();
+        let time = self.plan.comparison(cases.len());
+        let ended = self.compare(&mut cases, time, Measure::Rate, "combined reads");
+        self.found.combined = cases.into_iter().filter_map(Contestant::finish).collect();
+        ended
+    }
+
+    /// Compares the number of reads in flight that the sweep suggests, and those that other settings
+    /// limit a session to, with the default.
+    fn compare_depths(&mut self, recommended: u32) -> Result<(), Ended> {
+        let mut depths = vec![DEFAULT_DEPTH, recommended.min(WORKERS_MAX), recommended];
+        depths.retain(|depth| *depth >= DEFAULT_DEPTH);
+        depths.dedup();
+        if depths.len() < 2 {
+            return Ok(());
+        }
+        let case = |&depth: &u32| {
+            Contestant::new(format!("{depth} in flight"), self.load(Work::Random, depth, PAGE))
+        };
+        let mut cases: Vec<Contestant> = depths.iter().map(case).collect();
+        let time = self.plan.comparison(cases.len());
+        let ended = self.compare(&mut cases, time, Measure::Rate, "reads in flight");
+        self.found.in_flight = cases.into_iter().filter_map(Contestant::finish).collect();
         ended
     }
 
@@ -131,11 +204,66 @@ impl<'d> Search<'d> {
 
     fn random(&mut self) -> Result<(), Ended> {
         let end = self.device.now() + self.plan.random().as_secs_f64();
-        let mut swept = Vec::new();
-        let mut depth = 1;
+        let (swept, is_cut) = self.sweep_depths(end)?;
+        let points: Vec<(f64, f64)> = self.found.depths.iter().map(point).collect();
+        let best = sweep::best(self.found.depths.iter().map(|step| step.ios_per_second));
+        let knee = sweep::knee(&points).unwrap_or(1.0);
+        let latency = self.found.latency_seconds();
+        let concurrency = |rate| {
+            let of = |latency| Concurrency { is_cut, ..Concurrency::of(latency, rate, knee) };
+            latency.map(of)
+        };
+        self.found.concurrency = concurrency(best.median);
+        self.compare_depths(self.concurrency())?;
+        let depth = ((2.0 * knee).ceil() as u32).clamp(2, DEPTH_MAX);
+        let load = self.load(Work::Random, depth, PAGE);
+        let (run, ended) =
+            self.long(load, end, (Unit::Ios, best.median), "random reads until steady");
+        let mut limit = find_limit(Unit::Ios, &self.ledger, (best, &swept), &run);
+        self.keep_series("random reads", "I/Os per second", &run, Unit::Ios);
+        let confirmed = ended.and_then(|()| {
+            let fastest = self.found.depths.iter().find(|it| it.ios_per_second == best);
+            let load = fastest.map(|step| self.load(Work::Random, step.depth, PAGE));
+            self.confirm_burst(limit.as_mut(), load, (Unit::Ios, best.median))
+        });
+        if let Some(limit) = &limit {
+            self.found.concurrency = concurrency(limit.highest().max(best.median));
+        }
+        self.found.iops = limit;
+        confirmed
+    }
+
+    /// Measures rising depths until the rate doesn't grow. Returns the windows, and whether a credit
+    /// ended while the rate still grew and there was no time to earn it back, so that neither the
+    /// highest rate nor its depth is known.
+    fn sweep_depths(&mut self, end: f64) -> Result<(Vec<Window>, bool), Ended> {
+        // The other half of the time belongs to the long run.
+        let late = end - self.plan.random().as_secs_f64() / 2.0;
+        let (mut swept, mut depth, mut step) = (Vec::new(), 1, self.plan.step);
+        let mut window = self.plan.window;
         while depth <= DEPTH_MAX {
-            let load = self.load(Work::Random, depth, PAGE);
+            let load = Load { duration: step, window, ..self.load(Work::Random, depth, PAGE) };
             let windows = self.must(&load, &format!("random reads, {depth} in flight"))?;
+            let rates: Vec<f64> =
+                self.found.depths.iter().map(|step| step.ios_per_second.median).collect();
+            if sweep::is_cut(&rates, &settled(&windows)) {
+                let drained = rate(&settled(&windows), Window::ios_per_second).low;
+                let best = rates.last().copied().unwrap_or(0.0);
+                let spent = self.ledger.spent(Unit::Ios, drained, self.device.now());
+                swept.extend(windows);
+                // Half of the credit must be enough for a step at twice the rate. An idle device earns
+                // a whole one back in this time.
+                let wanted = step.as_secs_f64().min(spent / (2.0 * best) / 2.0);
+                let idle = Duration::from_secs_f64((spent / drained.max(1e-9)).clamp(0.1, 1e6));
+                if wanted < CUT_STEP_MIN || self.device.now() + idle.as_secs_f64() + wanted > late {
+                    return Ok((swept, true));
+                }
+                let load = Load { duration: idle, pause: IDLE, ..self.load(Work::Random, 1, PAGE) };
+                swept.extend(self.must(&load, "waiting for the burst credit")?);
+                step = Duration::from_secs_f64(wanted);
+                window = window.min(step / WINDOWS);
+                continue;
+            }
             self.found.depths.extend(Step::of(&load, &windows));
             swept.extend(windows);
             let rates: Vec<f64> =
@@ -146,21 +274,7 @@ impl<'d> Search<'d> {
             }
             depth *= 2;
         }
-        let points: Vec<(f64, f64)> = self.found.depths.iter().map(point).collect();
-        let best = sweep::best(self.found.depths.iter().map(|step| step.ios_per_second));
-        let knee = sweep::knee(&points).unwrap_or(1.0);
-        let depth = ((2.0 * knee).ceil() as u32).clamp(2, DEPTH_MAX);
-        let load = self.load(Work::Random, depth, PAGE);
-        let (run, ended) =
-            self.long(load, end, (Unit::Ios, best.median), "random reads until steady");
-        let limit = find_limit(Unit::Ios, &self.ledger, (best, &swept), &run);
-        if let (Some(limit), Some(latency)) = (&limit, self.found.latency_seconds()) {
-            let rate = limit.highest().max(best.median);
-            self.found.concurrency = Some(Concurrency::of(latency, rate, knee));
-        }
-        self.found.iops = limit;
-        self.keep_series("random reads", "I/Os per second", &run, Unit::Ios);
-        ended
+        Ok((swept, false))
     }
 
     fn mixed(&mut self) -> Result<(), Ended> {
@@ -193,6 +307,7 @@ impl<'d> Search<'d> {
             case(&most_workers(most), MethodKind::Worker, most, PAGE),
             case("io_uring", MethodKind::IoUring, 3, PAGE),
             case("sequential, worker, 3 workers", MethodKind::Worker, 3, large),
+            case("sequential, worker, 8 workers", MethodKind::Worker, 8, large),
             case(&format!("sequential, {}", most_workers(most)), MethodKind::Worker, most, large),
             case("sequential, io_uring", MethodKind::IoUring, 3, large),
         ];
@@ -228,7 +343,7 @@ impl<'d> Search<'d> {
             Contestant::new(name, self.load(Work::Flush(bytes), 1, PAGE))
         };
         let mut cases = FLUSH_AFTER.map(case).into_iter().collect::<Vec<_>>();
-        let ended = self.compare(&mut cases, self.plan.flush(), Measure::P99, "flush settings");
+        let ended = self.compare(&mut cases, self.plan.flush(), Measure::Mean, "flush settings");
         self.found.flush = cases.into_iter().filter_map(Contestant::finish).collect();
         ended
     }
@@ -255,13 +370,18 @@ impl<'d> Search<'d> {
                 order.reverse();
             }
             for at in order.into_iter().filter(|&at| !cases[at].is_skipped()).collect::<Vec<_>>() {
-                let load = Load { duration: round_time, ..cases[at].load };
+                // Several windows in a round, so that its end can be left out.
+                let window = self.plan.window.min(round_time / 4);
+                let load = Load { duration: round_time, window, ..cases[at].load };
                 let name = format!("{what}: {}", cases[at].name);
                 let mut windows = Vec::new();
                 match self.observe(&load, &name, &mut |_| true, &mut windows) {
                     Ok(()) if round > 0 => cases[at].add(measure, windows),
                     Ok(()) => {}
                     Err(Refused::Unsupported(reason)) => {
+                        if cases[at].load.method == Some(MethodKind::IoUring) {
+                            self.found.no_uring = Some(reason.clone());
+                        }
                         self.found.skipped.push(format!("{name}: {reason}"));
                         cases[at].skip();
                     }

@@ -2,23 +2,23 @@
 //!
 //! | Setting | Rule |
 //! |---|---|
-//! | `io_method` | `io_uring` if cold buffered reads are faster with it than with as many workers as help, by at least 5 % and outside of the interval, and reads in order aren't slower; otherwise `worker` |
-//! | `io_workers`, `io_min_workers`, `io_max_workers` | as many as reads in flight, at most 32, if that is measured to be faster than the default |
-//! | `effective_io_concurrency`, `maintenance_io_concurrency` | the knee of random reads, if it is above 16 and faster |
-//! | `io_max_concurrency` | as above, if that is more than the 64 that servers choose by themselves |
-//! | `io_combine_limit` | the smallest size that reaches 95 % of the bandwidth, if it is above 128 kB and faster |
+//! | `io_method` | `io_uring` if cold buffered reads are faster with it than with as many workers as help, by at least 5 % and outside of the interval, and reads in order aren't slower; for PostgreSQL commented out, because a server without it doesn't start |
+//! | `io_workers`, `io_max_workers` | as many as reads in flight, at most 32, if that is measured to be faster than the default |
+//! | `effective_io_concurrency`, `maintenance_io_concurrency` | the knee of random reads, if it is above 16 and faster when both are measured in turn; with workers no more than their number |
+//! | `io_combine_limit` | the smallest size that reaches 95 % of the bandwidth, if it is above 128 kB, faster when both are measured in turn, and a session may pin four of them |
 //! | `random_page_cost` | a tenth of the ratio of a random read to a page in order, between 1 and 4 |
-//! | `wal_sync_method` | the fastest, if its interval excludes `fdatasync` |
-//! | flush settings | the shortest 99th percentile of commits beside page writes, if its interval excludes the default |
+//! | `wal_sync_method` | `open_datasync` if its interval excludes `fdatasync` with one session, and it isn't slower with eight |
+//! | `checkpoint_flush_after` | the shortest mean time of commits beside page writes, if its interval excludes the default |
+//!
+//! Everything else that depends on the device keeps its default.
 
 use super::comparison::Case;
 use super::confidence::Confidence;
 use super::findings::{CONCURRENCY_MAX, DeviceFindings};
 use super::line::{Line, Lines, Target};
 use super::load::PAGE;
-use super::search::{DEFAULT_DEPTH, WORKERS_MAX, most_workers};
+use super::search::{COMBINE, DEFAULT_DEPTH, DURABLE_SESSIONS, LARGE, WORKERS_MAX, most_workers};
 use super::step::Step;
-use super::sweep::KNEE;
 use crate::estimate::Estimate;
 use crate::rounding::rounded;
 
@@ -31,10 +31,33 @@ const LOSS_MAX: f64 = 0.95;
 const PAGE_COST: f64 = 4.0;
 /// The part of random reads that PostgreSQL's manual expects to miss the cache.
 const MISSES: f64 = 0.1;
-/// The default of `io_combine_limit`, in bytes.
-const COMBINE: u32 = 128 << 10;
 /// `io_max_concurrency = -1` gives a session at most this many.
 const OWN_CONCURRENCY: u32 = 64;
+/// Processes of a server with default settings that have I/O handles of their own.
+const STOCK_OWNERS: u64 = 174;
+/// Shared memory of a handle, and of each page that it may read, in bytes.
+const HANDLE_BYTES: (u64, u64) = (144, 24);
+/// Combined reads that a session must be able to pin at a time.
+const COMBINED_IN_FLIGHT: u32 = 4;
+
+/// What is known of the cluster that the settings are for.
+#[derive(Debug, Clone, Copy)]
+pub struct ClusterFacts {
+    /// Whether the write-ahead log of the cluster is on another device, so that nothing that was
+    /// measured here applies to it.
+    pub has_own_log: bool,
+    /// How many pages a session may pin, from `shared_buffers` and the number of processes.
+    pub pinned_pages: u32,
+}
+
+impl ClusterFacts {
+    /// The largest `io_combine_limit` with which a session has enough reads in flight: a power of two
+    /// in bytes.
+    pub(crate) fn combine_max(&self) -> u32 {
+        let pages = (self.pinned_pages / COMBINED_IN_FLIGHT).clamp(1, LARGE / PAGE);
+        (1 << pages.ilog2()) * PAGE
+    }
+}
 
 /// The recommendation of an I/O method, on which other settings depend.
 struct Method {
@@ -45,28 +68,37 @@ struct Method {
 }
 
 /// The lines for all targets.
-pub(crate) fn settings(found: &DeviceFindings, has_own_log: bool, is_complete: bool) -> Vec<Lines> {
-    let of = |target| Lines { target, lines: lines(found, target, has_own_log, is_complete) };
+pub(crate) fn settings(
+    found: &DeviceFindings,
+    cluster: &ClusterFacts,
+    is_complete: bool,
+) -> Vec<Lines> {
+    let of = |target| {
+        let mut lines = lines(found, target, cluster, is_complete);
+        lines.iter_mut().for_each(|line| line.confidence = found.capped(line.confidence));
+        Lines { target, lines }
+    };
     Target::ALL.map(of).into()
 }
 
 fn lines(
     found: &DeviceFindings,
     target: Target,
-    has_own_log: bool,
+    cluster: &ClusterFacts,
     is_complete: bool,
 ) -> Vec<Line> {
     let (method, mut lines) = io_method(found, target, is_complete);
     lines.extend(concurrency(found, &method, target, is_complete));
-    lines.extend(combine(found, is_complete));
+    lines.extend(combine(found, cluster, is_complete));
     if target != Target::Trunkline {
         lines.extend(random_page_cost(found, is_complete));
-        if !has_own_log {
+        if !cluster.has_own_log {
             lines.extend(wal_sync_method(found, is_complete));
         }
     }
-    lines.extend(flush(found, "checkpoint_flush_after", "256kB", is_complete));
-    lines.extend(flush(found, "bgwriter_flush_after", "512kB", is_complete));
+    if !cluster.has_own_log {
+        lines.extend(flush(found, "checkpoint_flush_after", "256kB", is_complete));
+    }
     lines
 }
 
@@ -81,71 +113,131 @@ fn io_method(found: &DeviceFindings, target: Target, is_complete: bool) -> (Meth
         return (Method { is_uring: false, workers: default_workers }, Vec::new());
     };
     let [seq_default, seq_many] =
-        ["sequential, worker, 3 workers".to_owned(), format!("sequential, {}", names[1])]
-            .map(|name| case(&name));
-    let helps = is_faster(many, default) && !is_slower(seq_many, seq_default);
-    let (workers, best) = if helps { (most, many) } else { (default_workers, default) };
+        [0, 1].map(|at: usize| case(&format!("sequential, {}", names[at])));
+    let may_help = !is_slower(seq_many, seq_default);
+    let measured = (is_faster(many, default) && may_help).then(|| {
+        (
+            format!("Cold random reads: {}, {}.", shown(default), shown(many)),
+            confidence(many, is_complete),
+            loss(many, default, "of these reads"),
+        )
+    });
+    let help = measured.or_else(|| {
+        burst_of_workers(found, default_workers, most, is_complete).filter(|_| may_help)
+    });
+    let workers = if help.is_some() { most } else { default_workers };
     let uring = case("io_uring");
-    let is_uring = uring.is_some_and(|uring| {
+    let is_faster_uring = uring.is_some_and(|uring| {
         is_faster(uring, many)
             && is_faster(uring, default)
             && !is_slower(case("sequential, io_uring"), seq_many)
     });
-    let mut lines = Vec::new();
     let shown: Vec<String> =
         [Some(default), Some(many), uring].into_iter().flatten().map(shown).collect();
     let what = format!(
-        "Cold random reads through the page cache, {} in flight: {}.",
+        "Cold random reads through the page cache with trunkline's engine, {} in flight{}: {}.",
         many.depth,
+        if found.has_io_burst() { ", after the burst credit was used up" } else { "" },
         shown.join(", ")
     );
-    match uring {
-        Some(uring) if is_uring => {
+    // A server does more than read: it checksums and copies, and it has methods of its own.
+    let sure = |case: &Case| match target {
+        Target::Trunkline => confidence(case, is_complete),
+        _ => confidence(case, is_complete).lower(),
+    };
+    let line = match uring {
+        Some(uring) if is_faster_uring => {
             let loss = loss(uring, default, "of these reads");
-            let line =
-                Line::change("io_method", "io_uring", what, confidence(uring, is_complete), loss);
-            lines.push(line.with_restart());
+            let line = Line::change("io_method", "io_uring", what, sure(uring), loss);
+            match target {
+                // It uses another method where io_uring is missing.
+                Target::Trunkline => line.with_restart(),
+                _ => line.held_back(
+                    "Commented out, because a server that was built without io_uring, or may not use \
+                     it, doesn't start: first run trunkline doctor -D DIR -c io_method=io_uring, and \
+                     try it on a cluster that may fail.",
+                ),
+            }
         }
         _ => {
-            let why = found.skipped.iter().find(|text| text.contains(": io_uring: "));
-            let why = why.and_then(|text| text.split_once(": io_uring: "));
-            let why = why.map_or(String::new(), |(_, reason)| format!(" {reason}."));
-            lines.push(Line::default(
-                "io_method",
-                "worker",
-                format!("{what}{why}"),
-                confidence(best, is_complete),
-            ));
+            let why = found.no_uring.as_ref().map_or(String::new(), |why| format!(" {why}."));
+            let stays = match uring {
+                Some(uring) if is_faster(uring, default) => {
+                    "io_uring isn't faster than enough workers in random reads, or slower in order, so \
+                     the default stays."
+                }
+                _ => "io_uring wasn't measured to be faster, so the default stays.",
+            };
+            Line::default("io_method", "worker", format!("{what}{why}"), sure(default))
+                .because(stays)
         }
-    }
-    lines.extend(worker_lines(target, (is_uring, helps), (default, many), is_complete));
+    };
+    let is_uring = line.changed;
+    let mut lines = vec![line];
+    lines.extend(worker_lines(target, is_uring, most, help, (default, many), is_complete));
     (Method { is_uring, workers }, lines)
+}
+
+/// What was measured, how sure it is, and what the default loses.
+type Gain = (String, Confidence, (Option<f64>, String));
+
+/// What more workers gain while a burst credit lasts, from the sweep of depths. The methods are compared
+/// after the credit has ended, when fewer workers are enough.
+fn burst_of_workers(
+    found: &DeviceFindings,
+    default: u32,
+    most: u32,
+    is_complete: bool,
+) -> Option<Gain> {
+    if !found.has_io_burst() {
+        return None;
+    }
+    // As many reads as workers. If that wasn't measured, no more than in proportion to fewer.
+    let below = found.depths.iter().rfind(|step| step.depth <= default)?;
+    let factor = f64::from(default) / f64::from(below.depth);
+    let Estimate { median, low, high } = below.ios_per_second;
+    let few = Estimate { median: median * factor, low: low * factor, high: high * factor };
+    let best = best_at(&found.depths, most)?;
+    let percent = lost(&few, &best.ios_per_second)?;
+    let what = format!(
+        "Direct random reads while credit lasts: at most {} with {default} in flight, {} with {}.",
+        per_second(few.median),
+        per_second(best.ios_per_second.median),
+        best.depth
+    );
+    let sure = Confidence::of(&best.ios_per_second, best.steady, is_complete).lower();
+    let text = format!("The default loses {percent} % of these reads while credit lasts.");
+    Some((what, sure, (Some(percent), text)))
 }
 
 fn worker_lines(
     target: Target,
-    (is_uring, helps): (bool, bool),
+    is_uring: bool,
+    most: u32,
+    help: Option<Gain>,
     (default, many): (&Case, &Case),
     is_complete: bool,
 ) -> Vec<Line> {
-    let names: &[(&str, &str)] = match target {
-        Target::Postgres18 => &[("io_workers", "3")],
-        _ => &[("io_min_workers", "2"), ("io_max_workers", "8")],
+    let (name, value) = match target {
+        Target::Postgres18 => ("io_workers", "3"),
+        _ => ("io_max_workers", "8"),
     };
-    let most = many.depth.min(WORKERS_MAX);
-    let line = |&(name, value): &(&str, &str)| {
-        let what = format!("Cold random reads: {}, {}.", shown(default), shown(many));
-        let confidence = confidence(many, is_complete);
-        if is_uring {
-            return Line::unused(name, value, "Has no effect with io_method = io_uring.");
+    let sure = confidence(many, is_complete);
+    let line = match help {
+        _ if is_uring => {
+            Line::unused(name, value, "Has no effect with io_method = io_uring.", sure)
         }
-        if helps {
-            let loss = loss(many, default, "of these reads");
-            return Line::change(name, most, what, confidence, loss);
+        Some((what, sure, loss)) => Line::change(name, most, what, sure, loss),
+        None => {
+            let what = format!("Cold random reads: {}, {}.", shown(default), shown(many));
+            Line::default(name, value, what, sure)
         }
-        Line::default(name, value, what, confidence)
     };
-    names.iter().map(line).collect()
+    let least = (target != Target::Postgres18).then(|| {
+        let why = "Not measured: how many workers wait for work changes only how fast reads begin.";
+        Line::unused("io_min_workers", "2", why, sure)
+    });
+    least.into_iter().chain([line]).collect()
 }
 
 fn concurrency(
@@ -158,81 +250,128 @@ fn concurrency(
     else {
         return Vec::new();
     };
-    let Some(best) = best_at(&found.depths, concurrency.recommended) else { return Vec::new() };
     let rate = |step: &Step| per_second(step.ios_per_second.median);
     // Requests that no worker takes are executed by the session itself, one after the other.
-    let most = match target {
-        Target::Trunkline => CONCURRENCY_MAX,
-        _ if method.is_uring => CONCURRENCY_MAX,
-        _ => method.workers.max(DEFAULT_DEPTH),
+    let most = match method.is_uring {
+        true => CONCURRENCY_MAX,
+        false => method.workers.max(DEFAULT_DEPTH),
     };
     let value = concurrency.recommended.min(most);
-    let bound = match value < concurrency.recommended {
+    let mut note = match value < concurrency.recommended {
         true => format!(
             " {} would keep the device busy, but io_method = worker can't use more than {value}.",
             concurrency.recommended
         ),
         false => String::new(),
     };
-    let what = format!(
-        "Random reads of 8 kB: {} with 16 in flight, {} with {}; latency x throughput is {}.{bound}",
-        rate(default),
-        rate(best),
-        best.depth,
-        concurrency.product,
-    );
-    let sure = Confidence::of(&best.ios_per_second, best.steady, is_complete);
-    let lost = lost(&default.ios_per_second, &best.ios_per_second);
-    let lines = |name: &str| match lost {
-        Some(percent) if value > DEFAULT_DEPTH => {
-            let loss = format!(
-                "The default loses {percent} % of the reads of bitmap scans at full speed."
-            );
-            Line::change(name, value, what.clone(), sure, (Some(percent), loss))
+    if concurrency.is_cut {
+        note += " The burst credit ended before the rate stopped to grow, so more may be better.";
+    }
+    let product = format!("latency x throughput is {}.{note}", concurrency.product);
+    // Both were measured in turn, so nothing but the number differs.
+    let few = case(&found.in_flight, &format!("{DEFAULT_DEPTH} in flight"));
+    let many = case(&found.in_flight, &format!("{value} in flight"));
+    let line = |name: &str| match few.zip(many) {
+        Some((few, many)) if value > DEFAULT_DEPTH && is_faster(many, few) => {
+            let what = format!("Random reads of 8 kB: {}, {}; {product}", shown(few), shown(many));
+            let loss = loss(many, few, "of the reads of bitmap scans at full speed");
+            Line::change(name, value, what, confidence(many, is_complete), loss)
         }
-        _ => Line::default(name, "16", what.clone(), sure),
+        Some((few, many)) if value > DEFAULT_DEPTH => {
+            let what = format!("Random reads of 8 kB: {}, {}; {product}", shown(few), shown(many));
+            Line::default(name, "16", what, confidence(few, is_complete))
+        }
+        _ => {
+            let best = best_at(&found.depths, value).unwrap_or(default);
+            let what = format!(
+                "Random reads of 8 kB: {} with 16 in flight, {} with {}; {product}",
+                rate(default),
+                rate(best),
+                best.depth
+            );
+            let sure = Confidence::of(&default.ios_per_second, default.steady, is_complete);
+            Line::default(name, "16", what, sure)
+        }
     };
-    let mut all = vec![lines("effective_io_concurrency"), lines("maintenance_io_concurrency")];
-    if all.iter().any(|line| line.changed) && value > OWN_CONCURRENCY {
-        let what = format!(
-            "A session needs as many as effective_io_concurrency, and gets at most {OWN_CONCURRENCY} \
-             by default. With io_uring, this takes locked memory: trunkline doctor -c \
-             io_method=io_uring -c io_max_concurrency={value} predicts whether a server starts."
-        );
-        let default = found.at_depth(OWN_CONCURRENCY);
-        let percent = default.and_then(|it| self::lost(&it.ios_per_second, &best.ios_per_second));
-        let loss = match percent {
-            Some(percent) => format!("The default loses {percent} % of random reads."),
-            None => "The default limits a session to 64 reads in flight.".to_owned(),
-        };
-        let line = Line::change("io_max_concurrency", value, what, sure, (percent, loss));
-        all.push(line.with_restart());
+    let mut all = vec![line("effective_io_concurrency"), line("maintenance_io_concurrency")];
+    // trunkline gives a session what its read streams need.
+    if target != Target::Trunkline && concurrency.recommended > OWN_CONCURRENCY {
+        all.push(max_concurrency(concurrency.recommended));
     }
     all
 }
 
-fn combine(found: &DeviceFindings, is_complete: bool) -> Vec<Line> {
-    let rate = |step: &Step| step.bytes_per_second.median;
-    let best = found.sizes.iter().map(rate).fold(0.0, f64::max);
-    let (Some(default), Some(enough)) =
-        (found.at_size(COMBINE), found.sizes.iter().find(|step| rate(step) >= KNEE * best))
-    else {
-        return Vec::new();
+/// `io_max_concurrency` matters only together with `io_uring` and a larger
+/// `effective_io_concurrency`, which are up to the user.
+fn max_concurrency(wanted: u32) -> Line {
+    let bytes = max_concurrency_bytes(wanted, COMBINE);
+    let why = format!(
+        "With io_method = io_uring, {wanted} reads in flight need as much here and in \
+         effective_io_concurrency, and about {} MB of shared memory in a server with default settings \
+         (eight times that with io_max_combine_limit = 1MB). By itself, a server chooses what \
+         shared_buffers permit, at most {OWN_CONCURRENCY}. Nothing was measured.",
+        bytes >> 20,
+    );
+    Line::unused("io_max_concurrency", "-1", &why, Confidence::Low)
+}
+
+/// Shared memory of the I/O handles of a server with default settings, in bytes.
+pub(crate) fn max_concurrency_bytes(handles: u32, combine: u32) -> u64 {
+    let (handle, page) = HANDLE_BYTES;
+    STOCK_OWNERS * u64::from(handles) * (handle + u64::from(combine / PAGE) * page)
+}
+
+fn combine(found: &DeviceFindings, cluster: &ClusterFacts, is_complete: bool) -> Vec<Line> {
+    let step = |size: u32| found.sizes.iter().find(|step| step.size == size);
+    let Some(enough) = found.size_that_is_enough() else { return Vec::new() };
+    let value = enough.min(cluster.combine_max());
+    let (Some(default), Some(best)) = (step(COMBINE), step(enough)) else { return Vec::new() };
+    let shown = |step: &Step| {
+        let rate = step.bytes_per_second.median / 1e6;
+        format!("{rate:.0} MB/s with {} kB", step.size / 1024)
     };
-    let shown = |step: &Step| format!("{:.0} MB/s with {} kB", rate(step) / 1e6, step.size / 1024);
-    let what = format!("Reads in order, 16 in flight: {}, {}.", shown(default), shown(enough));
-    let sure = Confidence::of(&enough.bytes_per_second, enough.steady, is_complete);
-    let lost = lost(&default.bytes_per_second, &enough.bytes_per_second);
-    let line = |name: &str| match lost {
-        Some(percent) if enough.size > COMBINE => {
+    let note = match value < enough {
+        true => format!(
+            " A session may pin {} pages, too few for {COMBINED_IN_FLIGHT} reads of {} kB in flight, \
+             which takes larger shared_buffers.",
+            cluster.pinned_pages,
+            enough / 1024
+        ),
+        false => String::new(),
+    };
+    let what = format!("Reads in order, 16 in flight: {}, {}.{note}", shown(default), shown(best));
+    let of_size = |size: u32| case(&found.combined, &format!("{} kB", size / 1024));
+    let line = |name: &str| match of_size(COMBINE).zip(of_size(value)) {
+        Some((few, many)) if value > COMBINE && is_larger_faster(many, few, value) => {
+            let speed = |case: &Case, size: u32| case.value.median * f64::from(size) / 1e6;
+            let (few_speed, many_speed) = (speed(few, COMBINE), speed(many, value));
+            let percent = rounded((1.0 - few_speed / many_speed) * 100.0, 0);
+            let what = format!(
+                "{what} In turn, through the page cache: {few_speed:.0} and {many_speed:.0} MB/s with \
+                 {} and {} kB.",
+                COMBINE / 1024,
+                value / 1024
+            );
             let loss = format!("The default loses {percent} % of the speed of sequential scans.");
-            let value = format!("{}kB", enough.size / 1024);
-            Line::change(name, value, what.clone(), sure, (Some(percent), loss))
+            let sure = confidence(many, is_complete);
+            let value = format!("{}kB", value / 1024);
+            Line::change(name, value, what, sure, (Some(percent), loss))
         }
-        _ => Line::default(name, "128kB", what.clone(), sure),
+        _ => {
+            let sure = Confidence::of(&default.bytes_per_second, default.steady, is_complete);
+            Line::default(name, "128kB", what.clone(), sure)
+        }
     };
-    // The maximum first: a server doesn't take more than it.
+    // A server never takes more than the maximum.
     vec![line("io_max_combine_limit").with_restart(), line("io_combine_limit")]
+}
+
+/// [`is_faster`] for reads of different sizes, by their bytes.
+fn is_larger_faster(large: &Case, default: &Case, size: u32) -> bool {
+    let factor = f64::from(size / COMBINE);
+    large
+        .ratio(default)
+        .is_some_and(|ratio| ratio.low * factor > 1.0 && ratio.median * factor >= GAIN_MIN)
 }
 
 /// The ratio of the times of a random page and of a page in order, as PostgreSQL's planner counts it.
@@ -242,17 +381,30 @@ pub(crate) fn page_cost(latency_seconds: f64, bytes_per_second: f64) -> f64 {
     rounded((ratio * MISSES).clamp(1.0, PAGE_COST), 1)
 }
 
+/// How long a random read takes, in seconds: what a server waits for it, idle or at once after the
+/// last one, or the time in which the device does one of many, whichever is longer.
+pub(crate) fn random_seconds(found: &DeviceFindings) -> Option<f64> {
+    let latency = found.latency_seconds()?;
+    // A device that saves power may be slow after a pause.
+    let busy = found.at_depth(1).and_then(|step| step.micros).map(|times| times.p50 / 1e6);
+    let per_read = found.iops.as_ref().map_or(0.0, |limit| 1.0 / limit.sustained.median.max(1e-9));
+    Some(latency.min(busy.unwrap_or(latency)).max(per_read))
+}
+
 fn random_page_cost(found: &DeviceFindings, is_complete: bool) -> Option<Line> {
-    let (latency, bandwidth) = (found.latency_seconds()?, found.bandwidth.as_ref()?);
-    let rate = bandwidth.sustained.median;
-    let cost = page_cost(latency, rate);
+    let (random, bandwidth) = (random_seconds(found)?, found.bandwidth.as_ref()?);
+    // As a server with default settings reads in order, if that was measured.
+    let in_order = found.methods.iter().filter(|case| case.name.starts_with("sequential, worker"));
+    let in_order = in_order.map(|case| case.value.median * f64::from(COMBINE)).reduce(f64::max);
+    let rate = in_order.unwrap_or(bandwidth.sustained.median);
+    let cost = page_cost(random, rate);
     let page = f64::from(PAGE) / rate;
     let what = format!(
         "A random read takes {:.0} µs, a page in order {:.1} µs, {:.0} times less; as in the default of 4, \
          90 % of random reads are taken to be cached, which isn't measured.",
-        latency * 1e6,
+        random * 1e6,
         page * 1e6,
-        latency / page,
+        random / page,
     );
     // The part of cached reads is an assumption.
     let sure = Confidence::of(&bandwidth.sustained, bandwidth.steady, is_complete).lower();
@@ -268,17 +420,21 @@ fn random_page_cost(found: &DeviceFindings, is_complete: bool) -> Option<Line> {
 }
 
 fn wal_sync_method(found: &DeviceFindings, is_complete: bool) -> Option<Line> {
-    let name = "wal_sync_method";
+    let (name, best_name) = ("wal_sync_method", "open_datasync");
     let default = case(&found.durable, "fdatasync")?;
-    let others = found.durable.iter().filter(|case| case.depth == 1);
-    let best = others.clone().max_by(|a, b| a.value.median.total_cmp(&b.value.median))?;
-    let all: Vec<String> = others.map(shown).collect();
-    let what = format!("Durable writes of 8 kB by one session: {}.", all.join(", "));
-    if best.name == default.name || !is_faster(best, default) {
-        return Some(Line::default(name, "fdatasync", what, confidence(default, is_complete)));
+    let all: Vec<String> = found.durable.iter().map(shown).collect();
+    let what = format!("Durable writes of 8 kB: {}.", all.join(", "));
+    let many = |name: &str| case(&found.durable, &format!("{name}, {DURABLE_SESSIONS} sessions"));
+    let (few, many) = (case(&found.durable, best_name), [many(best_name), many("fdatasync")]);
+    match (few, many) {
+        (Some(best), [Some(many), Some(many_default)])
+            if is_faster(best, default) && !is_slower(Some(many), Some(many_default)) =>
+        {
+            let loss = loss(best, default, "of the commits of one session");
+            Some(Line::change(name, best_name, what, confidence(best, is_complete), loss))
+        }
+        _ => Some(Line::default(name, "fdatasync", what, confidence(default, is_complete))),
     }
-    let loss = loss(best, default, "of the commits of one session");
-    Some(Line::change(name, &best.name, what, confidence(best, is_complete), loss))
 }
 
 fn flush(found: &DeviceFindings, name: &str, default: &str, is_complete: bool) -> Option<Line> {
@@ -287,7 +443,7 @@ fn flush(found: &DeviceFindings, name: &str, default: &str, is_complete: bool) -
     let best = measured().min_by(|a, b| a.value.median.total_cmp(&b.value.median))?;
     let millis = |case: &Case| format!("{} {:.1} ms", case.name, case.value.median / 1e3);
     let all: Vec<String> = measured().map(millis).collect();
-    let what = format!("99th percentile of commits beside page writes: {}.", all.join(", "));
+    let what = format!("Mean time of commits beside page writes: {}.", all.join(", "));
     // Here, less is better.
     let is_better = is_faster(usual, best);
     if best.name == default || !is_better {

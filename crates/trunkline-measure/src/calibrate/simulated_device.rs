@@ -22,13 +22,15 @@ pub(super) struct SimulatedDevice {
     /// Every nth I/O takes longer by this time.
     pub(super) hiccup: Option<(u64, Duration)>,
     count: u64,
+    /// Another program takes a quarter of the disk during every run that is longer than this.
+    pub(super) neighbour: Option<Duration>,
 }
 
 impl SimulatedDevice {
     pub(super) fn new(profile: &str, file_bytes_max: u64) -> Self {
         let profile: Profile = profile.parse().expect("a profile");
         let (disk, now) = (DiskModel::new(&profile), Time::from_nanos(0));
-        Self { disk, now, file_bytes: 0, file_bytes_max, hiccup: None, count: 0 }
+        Self { disk, now, file_bytes: 0, file_bytes_max, hiccup: None, count: 0, neighbour: None }
     }
 
     /// Starts an I/O now. Returns when it completes.
@@ -41,6 +43,10 @@ impl SimulatedDevice {
             _ => self.disk.admit(self.now, load.size.into()),
         };
         self.count += 1;
+        let is_disturbed = self.neighbour.is_some_and(|time| load.duration > time);
+        if is_disturbed && self.count.is_multiple_of(3) {
+            self.disk.admit(self.now, load.size.into());
+        }
         match self.hiccup {
             Some((every, time)) if self.count.is_multiple_of(every) => done.after(time),
             _ => done,

@@ -9,6 +9,7 @@
 //! ```
 
 use super::limit::DRAINED;
+use super::load::Window;
 use crate::estimate::Estimate;
 
 /// The rate at the knee, as a part of the plateau.
@@ -29,6 +30,17 @@ pub(crate) fn is_over(rates: &[f64]) -> bool {
         best = best.max(rate);
     }
     flat >= FLAT_STEPS
+}
+
+/// Whether a credit ended in a step, while its rate would still have grown. `rates` are those of the
+/// steps before it. The step is slower than the one before, from its beginning or from some window on,
+/// although that one was faster than all before it.
+pub(crate) fn is_cut(rates: &[f64], windows: &[&Window]) -> bool {
+    let Some((&last, before)) = rates.split_last() else { return false };
+    let best = before.iter().copied().fold(0.0, f64::max);
+    let end = &windows[windows.len() - windows.len().min(2)..];
+    let is_slow = end.iter().all(|window| window.ios_per_second() < DRAINED * last);
+    last >= GROWTH_MIN * best && is_slow
 }
 
 /// The best of the rates; zero if there is none.
@@ -62,6 +74,24 @@ mod tests {
         assert!(!is_over(&[100.0, 200.0, 201.0, 400.0, 402.0]));
         // A credit has ended.
         assert!(is_over(&[100.0, 200.0, 400.0, 300.0]));
+    }
+
+    #[test]
+    fn a_step_is_cut_if_a_credit_ends_in_it() {
+        let windows = |counts: &[u64]| -> Vec<Window> {
+            let window = |&count: &u64| Window { seconds: 1.0, count, ..Window::new(0.0) };
+            counts.iter().map(window).collect()
+        };
+        let is_cut = |rates: &[f64], counts: &[u64]| {
+            let windows = windows(counts);
+            super::is_cut(rates, &windows.iter().collect::<Vec<_>>())
+        };
+        assert!(is_cut(&[100.0, 200.0, 400.0], &[100; 6]));
+        assert!(is_cut(&[100.0, 200.0, 400.0], &[800, 800, 800, 100, 100]));
+        assert!(!is_cut(&[100.0, 200.0, 400.0], &[800, 800, 100, 800, 100, 800]));
+        // On a plateau, a lower rate says nothing about the knee.
+        assert!(!is_cut(&[100.0, 400.0, 400.0], &[100; 6]));
+        assert!(!is_cut(&[], &[100; 6]));
     }
 
     /// The knee of an ideal disk is within a factor of two of latency times throughput, wherever

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Time of a step of a sweep, as a part of the total.
 const STEP: f64 = 1.0 / 120.0;
 /// Windows of a step. The first one isn't used, and six samples give an interval.
-const WINDOWS: u32 = 7;
+pub(crate) const WINDOWS: u32 = 7;
 /// A window isn't shorter, because a slow disk completes few I/Os in it.
 const WINDOW_MIN: Duration = Duration::from_millis(40);
 /// A window isn't longer.
@@ -70,6 +70,12 @@ impl TimePlan {
 
     pub(crate) fn methods(&self) -> Duration {
         self.part(0.06).max(Duration::from_millis(6_400))
+    }
+
+    /// A comparison of this many cases in the middle of a sweep, whose time it is a part of.
+    pub(crate) fn comparison(&self, cases: usize) -> Duration {
+        let cases = u32::try_from(cases).unwrap_or(u32::MAX);
+        self.part(0.02).max(Duration::from_millis(700) * cases)
     }
 
     pub(crate) fn durable(&self) -> Duration {

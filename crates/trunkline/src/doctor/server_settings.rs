@@ -41,6 +41,8 @@ const AUXILIARY: u32 = 6;
 const IO_WORKERS_MAX: u32 = 32;
 /// Autovacuum launcher and slot synchronization (`NUM_SPECIAL_WORKER_PROCS`).
 const SPECIAL_WORKERS: u32 = 2;
+/// Pages that a session may pin in any case, which it doesn't count again (`REFCOUNT_ARRAY_ENTRIES`).
+const PINNED_ANYWAY: u32 = 8;
 /// Most I/Os of one process, if `io_max_concurrency` is chosen by the server.
 const AUTO_CONCURRENCY_MAX: u32 = 64;
 
@@ -199,9 +201,14 @@ impl ServerSettings {
         self.backends() + AUXILIARY
     }
 
-    /// Processes that have a place in shared memory.
+    /// Processes that have a place in shared memory and may issue I/O, with I/O workers.
     pub(crate) fn processes(&self) -> u32 {
         self.backends() + AUXILIARY + IO_WORKERS_MAX
+    }
+
+    /// How many pages a read stream of one process may pin: its share of `shared_buffers`.
+    pub(crate) fn pinned_pages(&self) -> u32 {
+        (self.buffers / self.processes()).saturating_sub(PINNED_ANYWAY)
     }
 
     /// Entries of each ring: `io_max_concurrency`, or the value that the server chooses.
@@ -256,6 +263,8 @@ mod tests {
         let stock = settings(18, &[]);
         // 16384 buffers for 174 owners are 94 each, of which 64 are used.
         assert_eq!((stock.rings(), stock.ring_entries()), (142, 64));
+        assert_eq!(stock.pinned_pages(), 86);
+        assert_eq!(settings(18, &[("shared_buffers", "8MB")]).pinned_pages(), 0);
         let large = settings(19, &[("max_connections", "1000"), ("shared_buffers", "32MB")]);
         assert_eq!((large.rings(), large.ring_entries()), (1042, 3));
         let fixed = settings(18, &[("io_max_concurrency", "0x100")]);

@@ -108,8 +108,8 @@ fn check_reports(report: &Value, lines: &str, [csv, html]: [&str; 2]) {
     let csv = fs::read_to_string(csv).expect("read");
     let found = &report["found"];
     let steps = ["depths", "sizes"].map(|name| found[name].as_array().map_or(0, Vec::len));
-    let cases =
-        ["methods", "durable", "flush"].map(|name| found[name].as_array().map_or(0, Vec::len));
+    let cases = ["in_flight", "combined", "methods", "durable", "flush"]
+        .map(|name| found[name].as_array().map_or(0, Vec::len));
     let rows = steps.iter().sum::<usize>() + cases.iter().sum::<usize>();
     // The fill, the latency, the mixed load, and the names of the columns.
     assert_eq!(csv.lines().count(), rows + 3 + 1, "{csv}");
