@@ -79,6 +79,8 @@ pub struct CalibrationPlan {
     pub bytes: u64,
     /// How long everything takes, about.
     pub time: Duration,
+    /// Why direct I/O may not be what it seems to be on this file system.
+    pub direct_caution: Option<String>,
     /// What the settings are for.
     pub cluster: ClusterFacts,
 }
@@ -114,23 +116,28 @@ impl Calibration {
         self.device.direct_problem()
     }
 
-    /// Measures. If the watcher ends it, the report has what was found until then.
+    /// Measures. If the watcher ends it, or an I/O fails, the report has what was found nevertheless.
+    ///
+    /// This doesn't wait for I/Os in flight when the watcher ends it, but dropping the calibration does.
     ///
     /// # Errors
-    /// [`MeasureError`]: an I/O failed, or the device is too slow for the time.
-    pub fn run(mut self, origin: Origin) -> Result<Calibrated, MeasureError> {
+    /// [`MeasureError`]: the scratch file or the latency can't be measured, or the device is too slow for
+    /// the time.
+    pub fn run(&mut self, origin: Origin) -> Result<Calibrated, MeasureError> {
         let started = clock::unix_micros() / 1_000_000;
         let machine = Machine::describe(&self.plan.directory);
-        let io_method = self.device.fastest_method().name().to_owned();
+        let io_method = self.device.usual_method().name().to_owned();
         let buffered_because = self.device.direct_problem().map(str::to_owned);
+        let not_direct = buffered_because.clone().or_else(|| self.plan.direct_caution.clone());
         let mut search = Search::new(
             &mut self.device,
             self.plan.time,
             self.plan.cluster.combine_max(),
             Arc::clone(&self.watcher),
         );
+        search.found.not_direct = not_direct;
         let complete = match search.run() {
-            Ok(()) => true,
+            Ok(()) => !search.has_failed,
             Err(Ended::Cancelled) => false,
             Err(Ended::Failed(error)) => return Err(error),
         };

@@ -24,7 +24,7 @@ use self::arguments::Format;
 use self::monitor::CalibrationMonitor;
 use self::scratch::ScratchPlace;
 use crate::bench::command_line;
-use crate::doctor::pinned_pages;
+use crate::doctor::{direct_caution, pinned_pages};
 use crate::exit::{Exit, Failure, message};
 use crate::help_text;
 use crate::interrupt::Interrupt;
@@ -57,7 +57,12 @@ pub(crate) fn run(context: &Context<'_>, args: &CalibrateArgs) -> Result<Exit, F
     let text = format!("measuring \"{path}\" with up to {}, {seconds} s", human_bytes(place.bytes));
     message("info", text);
     let monitor = Arc::new(CalibrationMonitor::new(interrupt.clone(), global));
+    let caution = direct_caution(&place.directory);
+    if let Some(caution) = &caution {
+        message("warning", format_args!("reads may be served from memory: {caution}"));
+    }
     let plan = CalibrationPlan {
+        direct_caution: caution,
         directory: place.directory,
         bytes: place.bytes,
         time: std::time::Duration::from_secs(args.time.into()),
@@ -79,12 +84,25 @@ pub(crate) fn run(context: &Context<'_>, args: &CalibrateArgs) -> Result<Exit, F
         program: help_text::VERSION.to_owned(),
         slow_disk: None,
     };
-    let measured = interrupt.wait_for("calibrate", move || calibration.run(origin));
+    // The calibration comes back, too: dropping it waits for I/Os in flight, which may take longer than
+    // we wait for the report after Ctrl-C.
+    let measured = interrupt.wait_for("calibrate", move || {
+        let mut calibration = calibration;
+        (calibration.run(origin), calibration)
+    });
     monitor.clear();
-    let report = measured??;
+    let (report, _in_flight) = measured?;
+    let report = report?;
     finish(global, args, files, &report)?;
     if report.complete {
         return Ok(Exit::Good);
+    }
+    if !interrupt.requested() {
+        message(
+            "warning",
+            "some I/O failed; only a part was measured, and the confidence is lower",
+        );
+        return Ok(Exit::CannotRun);
     }
     message("warning", "interrupted; only a part was measured, and the confidence is lower");
     Ok(interrupt.exit())

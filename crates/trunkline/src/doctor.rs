@@ -99,6 +99,12 @@ pub(crate) fn probe_rings(args: &ProbeRingsArgs) -> Result<Exit, Failure> {
     ring_probe::run(args)
 }
 
+/// Why direct I/O in this directory may not be what it seems to be.
+pub(crate) fn direct_caution(directory: &Path) -> Option<String> {
+    let place = places(directory).ok()?.into_iter().next()?;
+    file_system::direct_caution(&place, &Host::read())
+}
+
 /// How many pages a session of the cluster in this directory may pin. Without a cluster, those of a
 /// server with default settings.
 ///

@@ -12,9 +12,14 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
+use trunkline_aio::clock;
+use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 
-/// The names of our files begin like this. The rest is the number of the process.
+/// The names of our files begin like this. The rest are the number of the process, the time, and
+/// how many files this process has created before.
 const PREFIX: &str = ".trunkline-scratch-";
+
+static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// Creates a scratch file in `directory` with these flags in addition (`O_DIRECT`), open for
 /// reading and writing.
@@ -33,7 +38,10 @@ pub(crate) fn create(directory: &Path, flags: OFlags) -> io::Result<File> {
 }
 
 fn named(directory: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
-    let path = directory.join(format!("{PREFIX}{}", std::process::id()));
+    // No two files share a name, be they of one process, or of two in containers.
+    let (process, time) = (std::process::id(), clock::unix_micros());
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let path = directory.join(format!("{PREFIX}{process}-{time}-{number}"));
     let file = openat(CWD, &path, flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, mode);
     // Even if O_DIRECT is refused, the file may have been created.
     without_name(file.map(File::from).map_err(Into::into), fs::remove_file(&path))
@@ -54,7 +62,8 @@ fn remove_leftovers(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let number = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-        let is_ours = number.is_some_and(|number| number.parse::<u32>().is_ok());
+        let is_number = |part: &str| part.parse::<u64>().is_ok();
+        let is_ours = number.is_some_and(|numbers| numbers.split('-').all(is_number));
         if is_ours && entry.file_type().is_ok_and(|kind| kind.is_file()) {
             // It may belong to another user.
             let _ = fs::remove_file(entry.path());
@@ -66,6 +75,7 @@ fn remove_leftovers(directory: &Path) {
 mod tests {
     use super::*;
     use std::io::Write as _;
+    use trunkline_aio::facade::thread;
 
     fn names(directory: &Path) -> Vec<String> {
         let entries = fs::read_dir(directory).expect("a directory").map(|it| it.expect("an entry"));
@@ -83,6 +93,20 @@ mod tests {
             file.expect("made").write_all(b"x").expect("written");
             assert!(names(home.path()).is_empty());
         }
+        // Starts at the same time remove each other's names.
+        let path = home.path().to_owned();
+        let start = |_| {
+            let path = path.clone();
+            let work = move || {
+                for _ in 0..200 {
+                    remove_leftovers(&path);
+                    named(&path, flags | OFlags::CLOEXEC, mode).expect("made");
+                }
+            };
+            thread::spawn("start", work).expect("started")
+        };
+        let starts: Vec<_> = (0..4).map(start).collect();
+        starts.into_iter().for_each(|start| start.join().expect("ended"));
         assert!(create(&home.path().join("missing"), OFlags::empty()).is_err());
     }
 

@@ -126,6 +126,11 @@ fn mean_micros(windows: &[Window]) -> Option<f64> {
     (count > 0).then(|| sum / count as f64 / 1e3)
 }
 
+/// Whether a comparison has taken so long, in seconds, that it ends even within a round.
+pub(crate) fn is_late(spent: f64, planned: Duration) -> bool {
+    spent >= (planned * LATE).as_secs_f64()
+}
+
 /// Whether a comparison has enough rounds after `round` of them.
 pub(crate) fn is_over(round: usize, spent: Duration, planned: Duration) -> bool {
     round >= ROUNDS_MAX || round >= ROUNDS_MIN && spent >= planned || spent >= planned * LATE

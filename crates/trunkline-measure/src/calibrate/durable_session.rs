@@ -40,9 +40,14 @@ impl DurableSession {
     /// Writes until `ends` returns true. Returns how long each write took.
     fn run(&self, ends: impl Fn() -> bool) -> io::Result<Vec<Duration>> {
         let file = self.open()?;
-        let page = vec![0x5A; PAGE as usize];
+        let mut page = vec![0x5A; PAGE as usize];
         let (mut times, mut at) = (Vec::new(), 0);
         while !ends() {
+            // No two blocks are equal, so that none is stored only once.
+            for (block, bytes) in (1_u64..).zip(page.chunks_mut(4096)) {
+                let stamp = [self.first + at, (times.len() as u64) << 1 | block & 1];
+                bytes[..16].copy_from_slice(&stamp.map(u64::to_le_bytes).concat());
+            }
             let begin = clock::now();
             file.write_all_at(&page, self.first + at)?;
             match self.method {
@@ -117,10 +122,13 @@ mod tests {
             let bytes = std::fs::read(&path).expect("read");
             let written: Vec<bool> = bytes
                 .chunks(PAGE as usize)
-                .map(|page| page.iter().all(|byte| *byte == 0x5A))
+                .map(|page| page[16..4096].iter().all(|byte| *byte == 0x5A))
                 .collect();
             assert!(!written[2] && !written[3] && !written[6] && !written[7], "{written:?}");
             assert!(written[0] || written[4], "{written:?}");
+            let blocks: Vec<&[u8]> = bytes.chunks(4096).filter(|block| block[20] == 0x5A).collect();
+            let is_new = |at: usize| !blocks[..at].contains(&blocks[at]);
+            assert!((0..blocks.len()).all(is_new), "{method:?}: equal blocks");
         }
     }
 

@@ -67,7 +67,7 @@ pub(crate) struct Load {
     pub(crate) work: Work,
     /// Whether reads bypass the page cache. If not, they begin with an empty one.
     pub(crate) is_direct: bool,
-    /// `None` for the fastest method that is available.
+    /// `None` for io_uring or, where that is missing, what replaces it.
     pub(crate) method: Option<MethodKind>,
     /// Most workers of the method `worker`.
     pub(crate) workers: usize,
@@ -158,6 +158,9 @@ pub(crate) trait Device {
     /// The load isn't possible, or an I/O failed. Windows up to then were passed on.
     fn run(&mut self, load: &Load, each: &mut dyn FnMut(Window) -> bool)
     -> Result<(), DeviceError>;
+
+    /// Whether reads can bypass the page cache.
+    fn is_direct(&self) -> bool;
 
     /// How many bytes of the scratch file were written.
     fn file_bytes(&self) -> u64;

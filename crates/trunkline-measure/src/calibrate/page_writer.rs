@@ -10,9 +10,11 @@ use trunkline_aio::{Class, File, Session, Slots, Status};
 
 use super::load::PAGE;
 use crate::error::MeasureError;
-use crate::watcher::Watcher;
 
-/// Writes the pages of a range in order and begins their writeback after every `after` bytes (0:
+/// Whether to end is asked after every megabyte.
+const ASKED_EVERY: u64 = 1 << 20;
+
+/// Writes the pages of a range, or of a part of it if `ends` returns true, in order and begins their writeback after every `after` bytes (0:
 /// never), then syncs the file, as a checkpoint does. Returns why the writeback isn't possible, if it
 /// isn't. `file` and `handle` are the same file.
 pub(super) fn write_pages(
@@ -21,13 +23,18 @@ pub(super) fn write_pages(
     handle: &File,
     range: Range<u64>,
     after: u64,
-    watcher: &dyn Watcher,
+    ends: &dyn Fn() -> bool,
 ) -> Result<Option<String>, MeasureError> {
     let fail = |error| MeasureError::file(Path::new("scratch file"), error);
-    let page = vec![0xA5; PAGE as usize];
+    let mut page = vec![0xA5; PAGE as usize];
     let mut slots = Slots::new(1);
     let mut flushed = range.start;
     for at in range.clone().step_by(PAGE as usize) {
+        // No two blocks are equal.
+        for (block, bytes) in (1_u64..).zip(page.chunks_mut(4096)) {
+            bytes[..16]
+                .copy_from_slice(&[at.to_le_bytes(), (block << 32 | after).to_le_bytes()].concat());
+        }
         file.write_all_at(&page, at).map_err(fail)?;
         let written = at + u64::from(PAGE);
         if after > 0 && written - flushed >= after {
@@ -39,9 +46,9 @@ pub(super) fn write_pages(
                 return Ok(Some(format!("sync_file_range failed: {}", slots.describe(outcome))));
             }
             flushed = written;
-            if watcher.cancelled() {
-                return Err(MeasureError::Cancelled);
-            }
+        }
+        if written.is_multiple_of(ASKED_EVERY) && ends() {
+            break;
         }
     }
     file.sync_data().map_err(fail)?;

@@ -36,6 +36,12 @@ const LARGE_FRAMES: u32 = LARGE / PAGE;
 const HANDLES: (u32, u32, u32) = (DEPTH_MAX + 256, 32, 64);
 /// Size of the file that durable sessions write, half a megabyte for each of 32.
 pub(crate) const LOG_BYTES: u64 = 16 << 20;
+/// Bytes of a block that may be stored only once if it is equal to another one.
+const BLOCK: usize = 4096;
+/// A buffered fill is synced after this many bytes.
+const FILL_SYNC: u64 = 16 << 20;
+/// The page cache is emptied when at most this part of the file, one over this, has been read into it.
+const CACHED_PART: u64 = 8;
 /// Page writes of one round of flush settings.
 const PAGE_WRITES: (u64, u64) = (4 << 20, 64 << 20);
 
@@ -68,6 +74,8 @@ pub(crate) struct RealDevice {
     /// Where the next read in order begins.
     cursor: u64,
     fill_rate: f64,
+    /// Blocks that were written.
+    stamps: u64,
     watcher: Arc<dyn Watcher>,
 }
 
@@ -82,7 +90,7 @@ impl RealDevice {
         let fail = |error| MeasureError::file(directory, error);
         let frames = DEPTH_MAX + LARGE_DEPTH * LARGE_FRAMES;
         let (handles, log, foreground) = HANDLES;
-        // Two rings: one holds no more than a thousand I/Os.
+        // Together, the rings hold the deepest queue.
         let uring = UringSettings { drivers: 2, entries: 512, ..UringSettings::default() };
         let aio = Builder::new()
             .handles(handles, log, foreground)
@@ -119,6 +127,7 @@ impl RealDevice {
             file_bytes_max: size.next_multiple_of(LARGE.into()),
             cursor: 0,
             fill_rate: 0.0,
+            stamps: 0,
             watcher,
         };
         device.fill_log().map_err(|error| MeasureError::file(&device.directory, error))?;
@@ -135,8 +144,8 @@ impl RealDevice {
         self.direct.as_ref().err().map(String::as_str)
     }
 
-    /// The method that loads use unless they ask for one.
-    pub(crate) fn fastest_method(&mut self) -> MethodKind {
+    /// The method that loads use unless they ask for one: io_uring, or what replaces it.
+    pub(crate) fn usual_method(&mut self) -> MethodKind {
         self.aio.set_method(MethodKind::IoUring).used
     }
 
@@ -221,7 +230,13 @@ impl RealDevice {
             false => std::mem::replace(&mut self.larges, empty()),
         };
         let result = self.keep_in_flight(load, &file, &mut slots, each);
-        // If the loop failed, I/Os may still use this memory, which belongs to them until then.
+        // After a failure, the other I/Os end first, so that the next load finds the slots free.
+        while slots.pending() > 0 && self.session.wait_some(&slots, 1).is_ok() {
+            while let Some(slot) = slots.first_done() {
+                slots.take(slot);
+            }
+        }
+        // If the wait was cancelled, I/Os may still use this memory, which belongs to them until then.
         *(if is_small { &mut self.pages } else { &mut self.larges }) = slots;
         if is_cached && load.work == Work::Fill {
             let synced = self.files.data.sync_all();
@@ -242,7 +257,7 @@ impl RealDevice {
         let end = begun.after(load.duration);
         let mut window = Window::new(self.seconds(begun));
         let mut boundary = begun.after(load.window);
-        let mut goes_on = true;
+        let (mut goes_on, mut synced) = (true, self.file_bytes);
         for slot in 0..(load.depth as usize).min(slots.len()) {
             goes_on &= self.issue(load, file, slots, slot, &mut writes)?;
         }
@@ -268,14 +283,25 @@ impl RealDevice {
             if load.work == Work::Fill {
                 self.file_bytes += free.len() as u64 * u64::from(load.size);
             }
-            if goes_on && now >= boundary {
+            let is_cached = !file.is_direct();
+            if is_cached && load.work == Work::Fill && self.file_bytes >= synced + FILL_SYNC {
+                // Otherwise, the page cache would take the whole file at once.
+                synced = self.file_bytes;
+                let written = self.files.data.sync_data();
+                written.map_err(|error| MeasureError::file(&self.directory, error))?;
+            }
+            let reads_cached = is_cached && load.work != Work::Fill;
+            let is_large = reads_cached && window.bytes >= self.file_bytes / CACHED_PART;
+            if goes_on && (now >= boundary || is_large) {
                 window.seconds = self.seconds(now) - window.begin;
-                boundary = now.after(load.window);
                 let next = Window::new(self.seconds(now));
                 goes_on = each(std::mem::replace(&mut window, next)) && now < end;
-                if !file.is_direct() && load.work != Work::Fill {
+                // Emptying the cache takes time that no window includes.
+                if goes_on && reads_cached {
                     self.evict();
+                    window.begin = self.now();
                 }
+                boundary = clock::now().after(load.window);
             }
             if goes_on && !load.pause.is_zero() {
                 // Nothing wakes it: the pause is the point.
@@ -304,6 +330,9 @@ impl RealDevice {
     ) -> Result<bool, DeviceError> {
         let Some((is_write, offset)) = self.next_io(load) else { return Ok(false) };
         writes[slot] = is_write;
+        if is_write {
+            self.stamp(slots, slot, offset);
+        }
         let io = self.session.acquire(Class::LookAhead).map_err(MeasureError::from)?;
         let issued = match is_write {
             true => io.write(file, offset, load.size, slots, slot),
@@ -315,6 +344,16 @@ impl RealDevice {
                 let path = self.directory.clone();
                 Err(MeasureError::Define { path, source }.into())
             }
+        }
+    }
+
+    /// Makes each 4 kB of a write differ from everything that was written, so that no device or file
+    /// system stores equal blocks only once.
+    fn stamp(&mut self, slots: &mut Slots, slot: usize, offset: u64) {
+        for block in slots.memory(slot).into_iter().flatten().flat_map(|it| it.chunks_mut(BLOCK)) {
+            self.stamps += 1;
+            let bytes = [offset.to_le_bytes(), self.stamps.to_le_bytes()].concat();
+            block[..bytes.len()].copy_from_slice(&bytes);
         }
     }
 
@@ -353,9 +392,12 @@ impl RealDevice {
         let ends = Arc::new(move || done.epoch() != 0 || watcher.cancelled());
         let (file, buffered) = (&self.files.data, &self.buffered);
         let (session_of_pages, watcher) = (&mut self.session, &*self.watcher);
+        // A burst credit may have ended since the rate was measured.
+        let late = clock::now().after(load.duration * 3);
         let ran = run_sessions(vec![session], ends, || {
             let range = first..first + bytes;
-            let written = write_pages(session_of_pages, file, buffered, range, after, watcher);
+            let ends = || clock::now() >= late || watcher.cancelled();
+            let written = write_pages(session_of_pages, file, buffered, range, after, &ends);
             is_done.signal();
             written
         });
@@ -382,6 +424,10 @@ impl RealDevice {
 impl Device for RealDevice {
     fn now(&self) -> f64 {
         self.seconds(clock::now())
+    }
+
+    fn is_direct(&self) -> bool {
+        self.direct.as_ref().is_ok_and(File::is_direct)
     }
 
     fn file_bytes(&self) -> u64 {

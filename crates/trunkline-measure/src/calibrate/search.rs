@@ -14,7 +14,7 @@ use std::time::Duration;
 use trunkline_aio::MethodKind;
 use trunkline_aio::facade::Arc;
 
-use super::comparison::{Contestant, Measure, is_over};
+use super::comparison::{Contestant, Measure, is_late, is_over};
 use super::findings::{Concurrency, DeviceFindings, Series};
 use super::ledger::{Ledger, Unit};
 use super::limit::{DRAINED, Limit, find_limit};
@@ -71,6 +71,8 @@ pub(crate) struct Search<'d> {
     begun: f64,
     /// The largest `io_combine_limit` that may be recommended.
     combine_max: u32,
+    /// Whether an I/O failed, so that a part is missing.
+    pub(crate) has_failed: bool,
     pub(crate) found: DeviceFindings,
 }
 
@@ -84,23 +86,41 @@ impl<'d> Search<'d> {
         let begun = device.now();
         let (plan, ledger, found) =
             (TimePlan::new(time), Ledger::default(), DeviceFindings::default());
-        Self { device, watcher, plan, ledger, begun, combine_max, found }
+        Self { device, watcher, plan, ledger, begun, combine_max, has_failed: false, found }
     }
 
     /// Runs everything.
     pub(crate) fn run(&mut self) -> Result<(), Ended> {
-        self.sequential()?;
+        let end = self.device.now() + self.plan.sequential().as_secs_f64();
+        self.fill()?;
+        self.survive("reads in order", |search| search.sequential(end))?;
         self.latency()?;
-        self.random()?;
+        self.survive("random reads", Self::random)?;
         self.found.tell_limits_apart(LARGE, DEPTH_MAX);
-        self.mixed()?;
-        self.methods()?;
-        self.durable()?;
-        self.flush()
+        self.survive("mixed reads and writes", Self::mixed)?;
+        self.survive("I/O methods", Self::methods)?;
+        self.survive("durable writes", Self::durable)?;
+        self.survive("flush settings", Self::flush)
     }
 
-    fn sequential(&mut self) -> Result<(), Ended> {
-        let end = self.device.now() + self.plan.sequential().as_secs_f64();
+    /// Runs a part without which the others still have their results. An I/O that fails ends only this
+    /// part.
+    fn survive(
+        &mut self,
+        what: &str,
+        part: impl FnOnce(&mut Self) -> Result<(), Ended>,
+    ) -> Result<(), Ended> {
+        match part(self) {
+            Err(Ended::Failed(error)) => {
+                self.found.skipped.push(format!("{what}: {error}"));
+                self.has_failed = true;
+                Ok(())
+            }
+            ended => ended,
+        }
+    }
+
+    fn fill(&mut self) -> Result<(), Ended> {
         let load = Load { duration: self.plan.fill(), ..self.load(Work::Fill, 16, LARGE) };
         let windows = self.must(&load, "writing the scratch file")?;
         self.found.fill = Step::of(&load, &windows);
@@ -113,6 +133,10 @@ impl<'d> Search<'d> {
                 expected: FILE_MIN,
             }));
         }
+        Ok(())
+    }
+
+    fn sequential(&mut self, end: f64) -> Result<(), Ended> {
         let mut swept = Vec::new();
         for power in 0..=7 {
             let load = self.load(Work::Sequential, DEFAULT_DEPTH, PAGE << power);
@@ -370,6 +394,10 @@ impl<'d> Search<'d> {
                 order.reverse();
             }
             for at in order.into_iter().filter(|&at| !cases[at].is_skipped()).collect::<Vec<_>>() {
+                // A single case may take much longer than planned.
+                if is_late(self.device.now() - begun, time) {
+                    break;
+                }
                 // Several windows in a round, so that its end can be left out.
                 let window = self.plan.window.min(round_time / 4);
                 let load = Load { duration: round_time, window, ..cases[at].load };
@@ -461,7 +489,7 @@ impl<'d> Search<'d> {
     fn load(&self, work: Work, depth: u32, size: u32) -> Load {
         Load {
             work,
-            is_direct: true,
+            is_direct: self.device.is_direct(),
             method: None,
             workers: DEPTH_MAX as usize,
             depth,

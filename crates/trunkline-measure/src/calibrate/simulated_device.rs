@@ -12,6 +12,7 @@ use trunkline_aio::clock::Time;
 use trunkline_slow_disk::{DiskModel, Profile};
 
 use super::load::{Device, DeviceError, Load, Window, Work};
+use crate::error::MeasureError;
 
 /// A disk and its clock.
 pub(super) struct SimulatedDevice {
@@ -24,13 +25,24 @@ pub(super) struct SimulatedDevice {
     count: u64,
     /// Another program takes a quarter of the disk during every run that is longer than this.
     pub(super) neighbour: Option<Duration>,
+    /// This work fails.
+    pub(super) fails: Option<Work>,
 }
 
 impl SimulatedDevice {
     pub(super) fn new(profile: &str, file_bytes_max: u64) -> Self {
         let profile: Profile = profile.parse().expect("a profile");
         let (disk, now) = (DiskModel::new(&profile), Time::from_nanos(0));
-        Self { disk, now, file_bytes: 0, file_bytes_max, hiccup: None, count: 0, neighbour: None }
+        Self {
+            disk,
+            now,
+            file_bytes: 0,
+            file_bytes_max,
+            hiccup: None,
+            count: 0,
+            neighbour: None,
+            fails: None,
+        }
     }
 
     /// Starts an I/O now. Returns when it completes.
@@ -63,6 +75,10 @@ impl Device for SimulatedDevice {
         seconds(self.now)
     }
 
+    fn is_direct(&self) -> bool {
+        true
+    }
+
     fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
@@ -72,6 +88,9 @@ impl Device for SimulatedDevice {
         load: &Load,
         each: &mut dyn FnMut(Window) -> bool,
     ) -> Result<(), DeviceError> {
+        if self.fails == Some(load.work) {
+            return Err(MeasureError::Thread("a read failed".into()).into());
+        }
         if matches!(load.work, Work::Flush(_)) {
             return Err(DeviceError::Unsupported("the simulation has no page cache".into()));
         }

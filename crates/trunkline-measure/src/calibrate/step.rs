@@ -19,7 +19,7 @@ pub struct Step {
     pub work: String,
     /// `direct` or `buffered`.
     pub mode: String,
-    /// I/O method, or the method of durable writes; empty if it was the fastest available.
+    /// I/O method, or the method of durable writes; empty if any would do.
     pub method: String,
     /// I/Os in flight, or sessions.
     pub depth: u32,

@@ -10,6 +10,7 @@ use super::confidence::Confidence;
 use super::findings::DeviceFindings;
 use super::limit::Limit;
 use super::line::{Lines, Target};
+use super::load::Work;
 use super::outcome::Calibrated;
 use super::search::{Ended, Search};
 use super::settings::{ClusterFacts, max_concurrency_bytes, page_cost, random_seconds, settings};
@@ -275,6 +276,26 @@ fn lines_are_text_for_a_configuration_file() {
 
 fn facts(pinned_pages: u32) -> ClusterFacts {
     ClusterFacts { has_own_log: false, pinned_pages }
+}
+
+/// One failed I/O doesn't take away what else was measured.
+#[test]
+fn a_failure_ends_only_its_part() {
+    for (work, what) in [(Work::Sequential, "reads in order"), (Work::Mixed(70), "mixed")] {
+        let mut device = SimulatedDevice::new("latency=5ms,rate=400MB/s,iops=10000", 1 << 30);
+        device.fails = Some(work);
+        let time = Duration::from_secs(40);
+        let mut search = Search::new(&mut device, time, 1 << 20, Arc::new(Unwatched));
+        assert!(search.run().is_ok() && search.has_failed);
+        let found = std::mem::take(&mut search.found);
+        assert!(found.skipped.iter().any(|text| text.starts_with(what)), "{:?}", found.skipped);
+        assert!(found.iops.is_some() && found.latency.is_some() && !found.durable.is_empty());
+    }
+    let mut device = SimulatedDevice::new("latency=5ms,rate=400MB/s,iops=10000", 1 << 30);
+    device.fails = Some(Work::Fill);
+    let mut search =
+        Search::new(&mut device, Duration::from_secs(40), 1 << 20, Arc::new(Unwatched));
+    assert!(matches!(search.run(), Err(Ended::Failed(_))));
 }
 
 /// Another program that takes a part of the disk during the long runs isn't a burst.

@@ -21,6 +21,8 @@ pub(super) fn text(report: &Calibrated) -> String {
         table.row(vec![name, value, note]);
     }
     text += &table.render();
+    let mut text: String =
+        text.lines().map(|line| format!("# {line}").trim_end().to_owned() + "\n").collect();
     for lines in &report.settings {
         let _ = write!(text, "\n# {}\n{}", lines.target.name(), lines.text());
     }

@@ -57,6 +57,11 @@ pub(crate) fn checks(place: &Place, host: &Host, uses_direct: bool) -> Vec<Check
 
 const MOVE: &str = "put the directory on a disk";
 
+/// Why direct I/O that seems to work may not be what it seems, in words.
+pub(crate) fn direct_caution(place: &Place, host: &Host) -> Option<String> {
+    direct_cautions(place, "", host).map(|check| check.reason)
+}
+
 /// Why direct I/O that seems to work isn't what it seems.
 fn direct_cautions(place: &Place, area: &str, host: &Host) -> Option<Check> {
     let mount = &place.mount;

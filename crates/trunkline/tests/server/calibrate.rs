@@ -1,20 +1,12 @@
 //! Servers start with the lines that `trunkline calibrate` prints.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use serde_json::Value;
+use trunkline_measure::{Calibrated, Target};
 
 use crate::server::{Server, servers};
-
-/// The settings of a server's lines, those that keep the default too.
-fn settings(report: &Value, target: &str) -> Vec<(String, String)> {
-    let all = report["settings"].as_array().expect("settings");
-    let found = all.iter().find(|settings| settings["target"] == target).expect("a target");
-    let text = |value: &Value| value.as_str().expect("text").to_owned();
-    let lines = found["lines"].as_array().expect("lines");
-    lines.iter().map(|line| (text(&line["name"]), text(&line["value"]))).collect()
-}
 
 #[test]
 fn a_server_starts_with_the_lines_of_a_calibration() {
@@ -28,22 +20,39 @@ fn a_server_starts_with_the_lines_of_a_calibration() {
     calibrate.args(["--time", "30", "--size", "32MB", "--json"]);
     let output = calibrate.output().expect("runs");
     assert!(output.status.success(), "{output:?}");
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let report: Calibrated = serde_json::from_slice(&output.stdout).expect("JSON");
     for bin in bins {
         let version = Command::new(bin.join("postgres")).arg("--version").output().expect("runs");
         let version = String::from_utf8_lossy(&version.stdout).into_owned();
         let target = match version.split_whitespace().nth(2).unwrap_or_default() {
-            major if major.starts_with("18") => "18",
-            major if major.starts_with("19") => "19",
+            major if major.starts_with("18") => Target::Postgres18,
+            major if major.starts_with("19") => Target::Postgres19,
             // These have no asynchronous I/O.
             _ => continue,
         };
-        let mut lines = settings(&report, target);
+        let lines = report.settings.iter().find(|lines| lines.target == target).expect("lines");
         // Many builds have no io_uring, and nothing says so before the start.
-        lines.retain(|(name, value)| name != "io_method" || value != "io_uring");
-        let given: Vec<(&str, &str)> =
-            lines.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let server = Server::start(&bin, &given);
+        let is_active = |name: &str| lines.lines.iter().any(|it| it.name == name && it.changed);
+        assert!(!is_active("io_method"), "{version}");
+        // The text itself, as --conf writes it, and once more with every line in effect but that one.
+        let all: String = lines
+            .lines
+            .iter()
+            .filter(|line| line.name != "io_method")
+            .map(|line| format!("{} = {}\n", line.name, line.value))
+            .collect();
+        let files = [("lines", lines.text()), ("all", all)].map(|(name, text)| {
+            let path = home.path().join(format!("{target:?}-{name}.conf"));
+            std::fs::write(&path, text).expect("written");
+            path.to_str().expect("a name").to_owned()
+        });
+        // The server may run as another user.
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(home.path(), mode).expect("changed");
+        let [first, second] = &files;
+        let server = Server::start(&bin, &[("include", first), ("include", second)]);
+        let given = lines.lines.iter().filter(|line| line.name != "io_method");
+        let given = given.map(|line| (line.name.as_str(), line.value.as_str()));
         for (name, value) in given {
             let shown = server.sql("postgres", &format!("select current_setting('{name}')"));
             let shown = String::from_utf8(shown).expect("text");
