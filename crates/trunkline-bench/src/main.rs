@@ -15,6 +15,7 @@
 
 mod assignments;
 mod bare;
+mod command_line;
 mod costs;
 mod data;
 mod failure;

@@ -9,6 +9,7 @@
 //! more than an hour. They may therefore be measured one by one. Still, the page only compares like
 //! with like: it is refused unless all rows were measured on one machine with one commit.
 
+use crate::command_line::without_paths;
 use crate::failure::Result;
 use crate::report::Report;
 use crate::rows::ROWS;
@@ -136,26 +137,6 @@ fn commit() -> String {
 /// The command line of this program.
 fn command_line(arguments: impl Iterator<Item = String>) -> String {
     without_paths(std::iter::once("trunkline-bench".to_owned()).chain(arguments))
-}
-
-/// A command line, with the option's name in place of an absolute path, which would mean nothing on
-/// another machine: `--lag-dir LAG-DIR`.
-pub(crate) fn without_paths(mut arguments: impl Iterator<Item = String>) -> String {
-    let mut words: Vec<String> = arguments.next().into_iter().collect();
-    for argument in arguments {
-        let (option, value) = match argument.split_once('=') {
-            Some((option, value)) => (option, value),
-            None => (words.last().map_or("", String::as_str), argument.as_str()),
-        };
-        let word = if value.starts_with('/') {
-            let name = option.trim_start_matches('-').to_uppercase();
-            argument.replace(value, &name)
-        } else {
-            argument
-        };
-        words.push(word);
-    }
-    words.join(" ")
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use trunkline_measure::{Measurement, Report, Times};
 
+use crate::command_line::without_paths;
 use crate::failure::Result;
-use crate::results::without_paths;
 
 /// The folder of the reports, in that of the results.
 const FOLDER: &str = "workloads";

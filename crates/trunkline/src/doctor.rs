@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, geteuid, getrlimit};
 
-use crate::config_file::ConfigFiles;
+use crate::config_file::{ConfigFiles, read_config_files};
 use crate::exit::{Exit, Failure, message, warnings};
 use crate::interrupt::Interrupt;
 use crate::options::Context;
