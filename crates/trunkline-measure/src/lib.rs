@@ -74,7 +74,7 @@ pub use runner::{Peer, ScratchTable};
 pub use scratch::Scratch;
 pub use server::{
     GuideTable, ROWS_PER_SCALE, Server, ServerError, ServerHandle, ServerMethod, Sizes, TablePlan,
-    bytes_needed, stop_leftovers,
+    bytes_needed, end_processes, stop_leftovers,
 };
 pub use table::Table;
 pub use versus::{Best, Versus};

@@ -30,7 +30,7 @@ use trunkline_aio::facade::Arc;
 pub use self::error::ServerError;
 pub use self::guide_tables::{GuideTable, ROWS_PER_SCALE, bytes_needed};
 pub use self::method::{ServerMethod, Sizes};
-pub use self::process::stop_leftovers;
+pub use self::process::{end_processes, stop_leftovers};
 
 use self::account::Account;
 use self::method::{Setting, settings};

@@ -128,12 +128,29 @@ fn has_ended_within(pidfd: &OwnedFd, timeout: Duration) -> bool {
     }
 }
 
-/// Stops the processes that a killed run has left in its scratch directory, which the caller has
-/// locked. Returns how many there were.
+/// Stops the servers that a killed run has left in its scratch directory, which the caller has
+/// locked. Returns how many processes there were.
 ///
 /// # Errors
 /// [`ServerError`]: one of them doesn't end.
 pub fn stop_leftovers(scratch: &Path) -> Result<usize, ServerError> {
+    end_processes(Some(Signal::QUIT), |process| {
+        let arguments = fs::read(process.join("cmdline")).unwrap_or_default();
+        let directory = fs::read_link(process.join("cwd")).unwrap_or_default();
+        is_ours(&arguments, scratch) || is_child(&arguments, &directory, scratch)
+    })
+}
+
+/// Ends the processes that `is_ours` finds by their directories in `/proc`: with this signal, or else
+/// those that are about to end by themselves. One that is still there after a minute is killed.
+/// Returns how many there were.
+///
+/// # Errors
+/// [`ServerError`]: one of them doesn't end.
+pub fn end_processes(
+    signal: Option<Signal>,
+    is_ours: impl Fn(&Path) -> bool,
+) -> Result<usize, ServerError> {
     let list = Path::new("/proc");
     let entries = fs::read_dir(list).map_err(|error| ServerError::system(list, error))?;
     let mut stopped = 0;
@@ -145,16 +162,17 @@ pub fn stop_leftovers(scratch: &Path) -> Result<usize, ServerError> {
         };
         // The descriptor first: then the command line can't be that of a later process.
         let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        let arguments = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        if !is_ours(&arguments, scratch) {
+        if !is_ours(&entry.path()) {
             continue;
         }
-        let _ = pidfd_send_signal(&pidfd, Signal::QUIT);
+        if let Some(signal) = signal {
+            let _ = pidfd_send_signal(&pidfd, signal);
+        }
         if !has_ended_within(&pidfd, END_TIMEOUT) {
             let _ = pidfd_send_signal(&pidfd, Signal::KILL);
             if !has_ended_within(&pidfd, END_TIMEOUT) {
-                let error = std::io::Error::other("a server's process doesn't end");
-                return Err(ServerError::system(scratch, error));
+                let error = std::io::Error::other("a process of a killed run doesn't end");
+                return Err(ServerError::system(&entry.path(), error));
             }
         }
         stopped += 1;
@@ -170,6 +188,14 @@ fn is_ours(arguments: &[u8], scratch: &Path) -> bool {
         let path = Path::new(std::ffi::OsStr::from_bytes(two[1]));
         two[0] == b"-D" && path.starts_with(scratch) && path != scratch
     })
+}
+
+/// Whether it is a process of a server that works below `scratch`. Those that initdb starts have no
+/// other mark.
+fn is_child(arguments: &[u8], directory: &Path, scratch: &Path) -> bool {
+    let name = arguments.split(|&byte| byte == 0).next().unwrap_or_default();
+    let name = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    name.starts_with(b"postgres") && directory.starts_with(scratch) && directory != scratch
 }
 
 #[cfg(test)]
@@ -190,6 +216,16 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(is_ours(arguments.as_bytes(), scratch), expected, "{arguments}");
+        }
+        for (arguments, directory, expected) in [
+            ("/bin/postgres\0--boot\0", "/disk/trunkline-bench-scratch/disk/cluster", true),
+            ("postgres: walwriter \0", "/disk/trunkline-bench-scratch/disk/cluster", true),
+            ("postgres\0--boot\0", "/disk/trunkline-bench-scratch", false),
+            ("postgres\0--boot\0", "/disk/other", false),
+            ("/bin/sh\0", "/disk/trunkline-bench-scratch/disk", false),
+        ] {
+            let found = is_child(arguments.as_bytes(), Path::new(directory), scratch);
+            assert_eq!(found, expected, "{arguments} in {directory}");
         }
     }
 

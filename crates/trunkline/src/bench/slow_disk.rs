@@ -11,6 +11,7 @@
 
 use std::fs;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
@@ -18,7 +19,7 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
-use trunkline_measure::{DiskAccuracy, MeasureError, SlowDisk};
+use trunkline_measure::{DiskAccuracy, MeasureError, SlowDisk, end_processes};
 use trunkline_slow_disk::{Profile, unmount_leftover};
 
 use crate::exit::{Failure, message};
@@ -165,18 +166,43 @@ fn described(report: &Value) -> SlowDisk {
     SlowDisk { profile: text(&report["profile"]), accuracy: all.iter().map(accuracy).collect() }
 }
 
-/// Removes the mount of a killed run from a scratch directory.
+/// Removes the mount of a killed run from a scratch directory. The process that serves it may still be
+/// running: it ends by itself, but it may just be about to mount.
 pub(super) fn release(scratch: &Path) -> Result<(), MeasureError> {
     let path = scratch.join(MOUNT);
+    end_processes(None, |process| {
+        let arguments = fs::read(process.join("cmdline")).unwrap_or_default();
+        is_serving(&arguments, &path)
+    })?;
     let unmounted = unmount_leftover(&path).map_err(|error| error.to_string());
     unmounted
         .map(|_| ())
         .map_err(|error| MeasureError::File { path, source: io::Error::other(error) })
 }
 
+/// Whether these arguments are those of a process that [`MountedDisk::mount`] has started with this
+/// mount point.
+fn is_serving(arguments: &[u8], mount: &Path) -> bool {
+    let words: Vec<&[u8]> = arguments.split(|&byte| byte == 0).collect();
+    words.contains(&&b"--until-eof"[..]) && words.contains(&mount.as_os_str().as_bytes())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_process_of_our_mount_is_waited_for() {
+        let mount = Path::new("/disk/trunkline-bench-scratch/slow");
+        for (arguments, expected) in [
+            ("exe\0slow-disk\0--until-eof\0--\0/disk\0/disk/trunkline-bench-scratch/slow\0", true),
+            ("exe\0slow-disk\0--until-eof\0--\0/disk\0/disk/slow\0", false),
+            ("exe\0slow-disk\0/disk\0/disk/trunkline-bench-scratch/slow\0", false),
+            ("", false),
+        ] {
+            assert_eq!(is_serving(arguments.as_bytes(), mount), expected, "{arguments}");
+        }
+    }
 
     #[test]
     fn the_report_of_the_mount_is_read() {

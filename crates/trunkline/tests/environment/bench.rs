@@ -11,9 +11,6 @@ use crate::child::{Ended, Running};
 use crate::need;
 use crate::verify::binary;
 
-/// The directory of Debian's server.
-const SERVER: &str = "/usr/lib/postgresql/15/bin";
-
 fn bench(home: &Path, profile: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(binary());
     command.args(["bench", "--json", "--scale", "1", "--slow-disk", profile]).args(arguments);
@@ -136,12 +133,9 @@ fn a_server_on_the_slow_disk_does_the_same_work() {
     if !need::fuse() {
         return;
     }
-    if !Path::new(SERVER).join("initdb").is_file() {
-        need::skip("no server of PostgreSQL 15");
-        return;
-    }
+    let Some(programs) = need::server() else { return };
     let home = tempfile::tempdir().expect("a directory");
-    let server = ["--postgres", SERVER];
+    let server = ["--postgres", programs];
     let work = ["linear_10", "--scan", "bitmap", "--selectivity", "1", "--io-method", "worker"];
     let arguments = [&work[..], &server, &["--io-direct=", "--repetitions", "1"]].concat();
     // The directory is ours, and the server's user must get through it.

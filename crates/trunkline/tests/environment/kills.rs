@@ -19,7 +19,7 @@ use rustix::process::Signal;
 use trunkline_aio::clock;
 use trunkline_aio::facade::random::Rng;
 
-use crate::child::Running;
+use crate::child::{PATIENCE, Running};
 use crate::doctor::{make_cluster, owner};
 use crate::need;
 use crate::verify::binary;
@@ -94,12 +94,21 @@ impl Victim<'_> {
         let path = home.to_str().expect("a name");
         let mounts = fs::read_to_string("/proc/self/mountinfo").expect("read");
         assert!(!mounts.contains(path), "still mounted: {mounts}");
-        for process in fs::read_dir("/proc").expect("listed").flatten() {
-            let command = fs::read(process.path().join("cmdline")).unwrap_or_default();
-            let command = String::from_utf8_lossy(&command).replace('\0', " ");
-            assert!(!command.contains(path), "still running: {command}");
+        // A process that serves a mount ends when nothing uses it any more, which is soon after ours.
+        let deadline = clock::now().after(PATIENCE);
+        while let Some(command) = process_of(path) {
+            assert!(clock::now() < deadline, "still running: {command}");
         }
     }
+}
+
+/// A process with this path in its command line.
+fn process_of(path: &str) -> Option<String> {
+    let commands = fs::read_dir("/proc").expect("listed").flatten().map(|process| {
+        let command = fs::read(process.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).replace('\0', " ")
+    });
+    commands.into_iter().find(|command| command.contains(path))
 }
 
 /// What changes of a file if it is written.
@@ -157,6 +166,39 @@ fn bench_is_killed() {
     let command = || trunkline(&arguments);
     let stay = ["run.csv", "run.html", "run.json"];
     Victim { command: &command, ready: None, stay: &stay }.is_killed(home.path());
+}
+
+#[test]
+fn bench_on_a_slow_disk_is_killed() {
+    if !need::fuse() {
+        return;
+    }
+    let home = home(61_024);
+    let disk = ["--slow-disk", "latency=1ms", "--scale", "1", "--repetitions", "1"];
+    let scratch = ["--scratch", home.path().to_str().expect("a name")];
+    let work = ["bench", "sequential", "durable", "--io-method", "worker"];
+    let arguments = [&work[..], &disk, &scratch].concat();
+    let command = || trunkline(&arguments);
+    Victim { command: &command, ready: None, stay: &[] }.is_killed(home.path());
+}
+
+#[test]
+fn bench_with_a_server_is_killed() {
+    if !need::fuse() {
+        return;
+    }
+    let Some(programs) = need::server() else { return };
+    let home = home(61_025);
+    // The server's user must get through it.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(home.path(), open).expect("set");
+    let work = ["bench", "linear_10", "--scan", "bitmap", "--selectivity", "1"];
+    let how = ["--io-method", "worker", "--io-direct=", "--scale", "1", "--repetitions", "1"];
+    let server = ["--postgres", programs, "--slow-disk", "latency=1ms"];
+    let scratch = ["--scratch", home.path().to_str().expect("a name")];
+    let arguments = [&work[..], &how, &server, &scratch].concat();
+    let command = || trunkline(&arguments);
+    Victim { command: &command, ready: None, stay: &[] }.is_killed(home.path());
 }
 
 #[test]

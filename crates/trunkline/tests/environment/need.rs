@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
+/// The directory of Debian's server.
+const SERVER: &str = "/usr/lib/postgresql/15/bin";
+
 /// Whether we are running as root; if not, the test is skipped.
 pub(crate) fn root() -> bool {
     rustix::process::geteuid().is_root() || skip("not root")
@@ -13,6 +16,13 @@ pub(crate) fn root() -> bool {
 /// Whether FUSE file systems can be mounted; if not, the test is skipped.
 pub(crate) fn fuse() -> bool {
     root() && (Path::new("/dev/fuse").exists() || skip("no /dev/fuse"))
+}
+
+/// The programs of a server that a user other than root can run; if there is none, the test is
+/// skipped.
+pub(crate) fn server() -> Option<&'static str> {
+    let found = Path::new(SERVER).join("initdb").is_file();
+    (found || skip("no server of PostgreSQL 15")).then_some(SERVER)
 }
 
 /// Whether this process may have `count` more threads; if not, the test is skipped.
