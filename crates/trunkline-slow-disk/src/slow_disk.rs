@@ -109,6 +109,7 @@ impl SlowDisk {
         thread::spawn("fuse", move || {
             let result =
                 serving.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
+            let result = result.or_else(ended_meanwhile);
             // A process that was forked meanwhile may have a copy of the descriptor for a moment, so
             // closing ours is not enough.
             let _ = flock(&lock, FlockOperation::Unlock);
@@ -193,6 +194,12 @@ fn started(session: Session<FileSystem>) -> io::Result<Started> {
     Ok((serving, started))
 }
 
+/// A thread that took a request while the mount ended, such as the last `close` after a detach, gets
+/// this error instead of the ordinary one.
+fn ended_meanwhile(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::ConnectionAborted { Ok(()) } else { Err(error) }
+}
+
 /// Lets the kernel keep as many dirty pages as for a disk. By default, FUSE gets 1 % of the amount,
 /// after which each write waits. Only root may change that, and only some kernels have both
 /// settings, so a failure is ignored.
@@ -223,4 +230,16 @@ fn prepare_process() {
     // Raising it up to the maximum is always permitted.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     rustix::process::umask(Mode::empty());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    #[test]
+    fn the_end_of_a_mount_is_no_error() {
+        assert!(ended_meanwhile(Errno::CONNABORTED.into()).is_ok());
+        assert!(ended_meanwhile(Errno::IO.into()).is_err());
+    }
 }

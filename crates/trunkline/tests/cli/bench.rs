@@ -345,7 +345,7 @@ fn report_files_are_created_early_and_nothing_else_is_replaced() {
     assert_eq!(code, 0, "{out}{err}");
     let mut found = [0; 9];
     reader.read_exact(&mut found).expect("read");
-    assert_eq!(&found, b"workload,");
+    assert_eq!(&found, b"system,wo");
     assert_eq!(names(home.path()), ["pipe", "run.csv.partial", "victim"]);
     // The files are written even if the output has no reader.
     let mut program = trunkline();
