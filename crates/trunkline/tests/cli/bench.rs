@@ -353,7 +353,7 @@ fn report_files_are_created_early_and_nothing_else_is_replaced() {
     let mut child = program.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("runs");
     drop(child.stdout.take());
     child.wait().expect("ended");
-    assert!(fs::read_to_string(at("other.csv")).expect("written").starts_with("workload,"));
+    assert!(fs::read_to_string(at("other.csv")).expect("written").starts_with("system,"));
 }
 
 #[test]
