@@ -114,7 +114,7 @@ impl RepetitionRule {
     }
 
     /// New times divided by those of another run, with at least 95 % confidence; see
-    /// [`Estimate::quotient`]. Returns `None` if there are too few times on either side.
+    /// `Estimate::quotient`. Returns `None` if there are too few times on either side.
     pub fn ratio(&self, new: &[f64], old_rule: &Self, old: &[f64]) -> Option<Estimate> {
         if new.len().min(old.len()) < Self::REPETITIONS_MIN {
             return None;

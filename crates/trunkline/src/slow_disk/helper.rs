@@ -5,9 +5,9 @@
 //!      │ serves the mount  ◀── reads ──┘     │
 //!      ◀──── accuracies, as JSON ────────────┘
 //! ```
-//! A process must not use a mount that it serves ([`SlowDisk`](trunkline_slow_disk::SlowDisk)): if it
-//! were killed meanwhile, it would neither end nor release the mount. If the command is killed, the
-//! kernel ends the connection, and the reads of the helper fail.
+//! A process must not use a mount that it serves ([`SlowDisk`]): if it were killed meanwhile, it would
+//! neither end nor release the mount. If the command is killed, the kernel ends the connection, and
+//! the reads of the helper fail.
 //!
 //! The helper has a process group of its own. Ctrl-C in a terminal therefore signals only the
 //! command, which ends a measurement, but not an unmount.
