@@ -25,7 +25,7 @@ use crate::need;
 use crate::verify::binary;
 
 /// Rounds of each command, unless `TRUNKLINE_KILLS` says otherwise.
-const ROUNDS: u32 = 2;
+const ROUNDS: u32 = 1;
 
 /// A command under test, and what it may leave.
 struct Victim<'a> {
