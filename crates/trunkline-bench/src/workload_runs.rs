@@ -49,17 +49,7 @@ fn section(name: &str, report: &Report, text: &mut String) -> std::fmt::Result {
         table.name, table.blocks, table.rows_per_page
     )?;
     if let Some(disk) = &report.slow_disk {
-        let error = |in_flight| {
-            let error = disk.error_percent(in_flight);
-            error.map_or("none".to_owned(), |error| format!("{error:+} %"))
-        };
-        writeln!(
-            text,
-            "- slow disk {}; error of its latency: {} with 1 request in flight, {} with 64",
-            disk.profile,
-            error(1),
-            error(64)
-        )?;
+        writeln!(text, "- slow disk {}", disk.summary())?;
     }
     if !report.complete {
         writeln!(text, "- interrupted: some cases are missing")?;
@@ -87,7 +77,7 @@ fn best(report: &Report, text: &mut String) -> std::fmt::Result {
         let percent = best.selectivity_percent.map(|percent| percent.to_string());
         let ratio = best.versus.as_ref().map(|versus| {
             let ratio = versus.ratio;
-            let verdict = versus.verdict();
+            let verdict = versus.ratio.verdict();
             format!("{:.2} [{:.2}–{:.2}], {verdict}", ratio.median, ratio.low, ratio.high)
         });
         writeln!(

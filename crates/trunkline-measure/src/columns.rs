@@ -50,7 +50,9 @@ pub(crate) const COLUMNS: [Column; 48] = [
     ("against_ratio", |_, case| optional(case.against.map(|change| change.ratio.median))),
     ("against_low", |_, case| optional(case.against.map(|change| change.ratio.low))),
     ("against_high", |_, case| optional(case.against.map(|change| change.ratio.high))),
-    ("against", |_, case| case.against.map_or(String::new(), |change| change.verdict().to_owned())),
+    ("against", |_, case| {
+        case.against.map_or(String::new(), |change| change.ratio.verdict().to_owned())
+    }),
     ("server_io_method", |_, case| versus(case, |it| it.io_method.clone())),
     ("server_io_workers", |_, case| {
         versus(case, |it| it.io_workers.map_or(String::new(), |count| count.to_string()))

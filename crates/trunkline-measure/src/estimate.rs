@@ -72,6 +72,15 @@ impl Estimate {
         Self::of(pairs.map(|(first, second)| second / first).collect())
     }
 
+    /// For a ratio of times: whether the interval excludes that they are equal, and in which direction.
+    pub fn verdict(&self) -> &'static str {
+        match self {
+            Estimate { high, .. } if *high < 1.0 => "faster",
+            Estimate { low, .. } if *low > 1.0 => "slower",
+            _ => "no difference",
+        }
+    }
+
     /// How many samples it takes for an interval with this confidence: 6 for 95 %, 7 for 97.5 %.
     pub fn samples_min(confidence: f64) -> usize {
         // The full range of n samples misses the median with probability 2 / 2^n.

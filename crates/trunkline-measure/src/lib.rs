@@ -64,7 +64,7 @@ pub use estimate::Estimate;
 pub use latency::{Latency, Percentiles};
 pub use machine::Machine;
 pub use page::to_html;
-pub use place::refuse_cluster;
+pub use place::{cluster_around, refuse_cluster};
 pub use repetition::{Ended, RepetitionRule};
 pub use report::{
     Against, Change, DiskAccuracy, Key, MeasuredServer, MeasuredTable, Measurement, Report,

@@ -12,8 +12,7 @@ use crate::columns::COLUMNS;
 use crate::error::MeasureError;
 use crate::plot::Plot;
 use crate::plots::plots;
-use crate::report::{DiskAccuracy, Report};
-use crate::versus::Versus;
+use crate::report::{Report, SlowDisk};
 use crate::workload::Cache;
 
 /// The page's own style sheet.
@@ -85,7 +84,7 @@ fn facts(report: &Report, page: &mut String) {
         ),
     ];
     facts.extend(report.machine.facts());
-    facts.push(("Slow disk", slow_disk(report)));
+    facts.push(("Slow disk", report.slow_disk.as_ref().map(SlowDisk::summary).unwrap_or_default()));
     facts.push(("Server", server(report)));
     facts.push(("Page cache", cache_state(report)));
     facts.push((
@@ -119,17 +118,6 @@ fn facts(report: &Report, page: &mut String) {
 pub(crate) fn started(seconds: i64) -> String {
     let time = jiff::Timestamp::from_second(seconds);
     time.map_or_else(|_| seconds.to_string(), |time| time.to_string())
-}
-
-/// The profile of the slow disk, and how exactly it was kept.
-fn slow_disk(report: &Report) -> String {
-    let Some(disk) = &report.slow_disk else { return String::new() };
-    let error = |one: &DiskAccuracy| {
-        let error = one.error_percent.map_or("no latency".to_owned(), |error| format!("{error} %"));
-        format!("{error} with {} in flight", one.in_flight)
-    };
-    let errors: Vec<String> = disk.accuracy.iter().map(error).collect();
-    format!("{}; error of its latency: {}", disk.profile, errors.join(", "))
 }
 
 /// The server and its second table.
@@ -217,7 +205,7 @@ fn best(report: &Report, page: &mut String) {
             versus.map(|it| it.ratio.median.to_string()).unwrap_or_default(),
             versus.map(|it| format!("{}–{}", it.ratio.low, it.ratio.high)).unwrap_or_default(),
             versus.map(|it| it.pairs.to_string()).unwrap_or_default(),
-            versus.map_or("too few pairs", Versus::verdict).to_owned(),
+            versus.map_or("too few pairs", |it| it.ratio.verdict()).to_owned(),
         ];
         let cells = cells.map(|cell| format!("<td>{}</td>", escape(&cell)));
         let _ = writeln!(page, "<tr>{}</tr>", cells.concat());
@@ -432,14 +420,14 @@ pub(crate) mod tests {
         assert!(faster.measurements[..2].iter().all(|case| case.against.is_none()));
         for case in &faster.measurements[2..] {
             let change = case.against.expect("compared");
-            assert_eq!((change.ratio.median, change.verdict()), (0.5, "faster"));
+            assert_eq!((change.ratio.median, change.ratio.verdict()), (0.5, "faster"));
         }
         let mut same = report();
         assert_eq!(same.compare(&stored, path), [""; 0]);
         assert!(
             same.measurements
                 .iter()
-                .all(|case| { case.against.expect("compared").verdict() == "no difference" })
+                .all(|case| { case.against.expect("compared").ratio.verdict() == "no difference" })
         );
         same.table.blocks = 7;
         same.machine.kernel = "9.9".into();

@@ -15,13 +15,16 @@ use crate::error::MeasureError;
 /// # Errors
 /// [`MeasureError::InsideCluster`].
 pub fn refuse_cluster(path: &Path) -> Result<(), MeasureError> {
-    let real = real_path(path);
-    match real.ancestors().find(|directory| is_of_cluster(directory)) {
+    match cluster_around(path) {
         None => Ok(()),
-        Some(cluster) => {
-            Err(MeasureError::InsideCluster { path: path.to_owned(), cluster: cluster.to_owned() })
-        }
+        Some(cluster) => Err(MeasureError::InsideCluster { path: path.to_owned(), cluster }),
     }
+}
+
+/// The directory of a cluster that a file or directory, which needn't exist, is or would be in.
+pub fn cluster_around(path: &Path) -> Option<PathBuf> {
+    let real = real_path(path);
+    real.ancestors().find(|directory| is_of_cluster(directory)).map(Path::to_owned)
 }
 
 /// The path without symbolic links, as far as it exists.

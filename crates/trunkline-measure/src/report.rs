@@ -97,6 +97,16 @@ pub struct DiskAccuracy {
 }
 
 impl SlowDisk {
+    /// Its values and the errors of its latency, for reports.
+    pub fn summary(&self) -> String {
+        let error = |one: &DiskAccuracy| {
+            let error = one.error_percent.map(|error| format!("{error:+} %"));
+            format!("{} with {} in flight", error.as_deref().unwrap_or("no latency"), one.in_flight)
+        };
+        let errors: Vec<String> = self.accuracy.iter().map(error).collect();
+        format!("{}; error of its latency: {}", self.profile, errors.join(", "))
+    }
+
     /// The error of the median with this many reads in flight, in percent.
     pub fn error_percent(&self, in_flight: u32) -> Option<f64> {
         self.accuracy.iter().find(|one| one.in_flight == in_flight)?.error_percent
@@ -232,17 +242,6 @@ impl Times {
 pub struct Change {
     /// New time divided by old time, with at least 95 % confidence.
     pub ratio: Estimate,
-}
-
-impl Change {
-    /// Whether the interval excludes that nothing has changed, and in which direction.
-    pub fn verdict(&self) -> &'static str {
-        match self.ratio {
-            Estimate { high, .. } if high < 1.0 => "faster",
-            Estimate { low, .. } if low > 1.0 => "slower",
-            _ => "no difference",
-        }
-    }
 }
 
 /// A case that couldn't be measured.

@@ -44,17 +44,6 @@ pub struct Versus {
     pub pairs: usize,
 }
 
-impl Versus {
-    /// Whether the interval excludes that both take the same time.
-    pub fn verdict(&self) -> &'static str {
-        match self.ratio {
-            Estimate { high, .. } if high < 1.0 => "faster",
-            Estimate { low, .. } if low > 1.0 => "slower",
-            _ => "no difference",
-        }
-    }
-}
-
 /// Our fastest method and the server's for one piece of work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Best {
@@ -185,11 +174,11 @@ mod tests {
             ("worker", Some(12), 7)
         );
         assert_eq!(found.ratio, Estimate { median: 0.5, low: 0.5, high: 0.5 });
-        assert_eq!(found.verdict(), "faster");
+        assert_eq!(found.ratio.verdict(), "faster");
         let best = best(&[timed(&ours, &a)], &servers, &rule).expect("compared");
         assert_eq!((best.ours.as_str(), best.server.as_str()), ("worker buffered", "sync"));
         let against = best.versus.expect("enough pairs");
-        assert_eq!((against.ratio.median, against.verdict()), (1.0, "no difference"));
+        assert_eq!((against.ratio.median, against.ratio.verdict()), (1.0, "no difference"));
         // Without the same method, the fastest one counts.
         let ring = case(IoMethod::IoUring, None);
         let found = versus(timed(&ring, &a), &servers, &rule).expect("compared");

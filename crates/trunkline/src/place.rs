@@ -13,6 +13,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use trunkline_measure::cluster_around;
+
 use crate::mount::Mount;
 
 /// Files that we look at to find one that can be read.
@@ -68,43 +70,12 @@ fn has_version(path: &Path) -> bool {
     path.join("PG_VERSION").exists()
 }
 
-/// Whether this is the directory of a log, which may be outside of the data directory: a server keeps
-/// the state of archived segments there.
-fn is_log(path: &Path) -> bool {
-    path.join("archive_status").is_dir()
-}
-
-/// Whether files in this directory belong to a cluster: it is a data directory, a directory for its
-/// log, or inside one of them, or it is a tablespace.
-pub(crate) fn belongs_to_cluster(path: &Path) -> bool {
-    let is_tablespace = |path: &Path| {
-        let entries = fs::read_dir(path).into_iter().flatten().flatten();
-        entries.take(LOOKED_AT_MAX).any(|entry| is_tablespace_directory(&entry.file_name()))
-    };
-    let is_of_cluster = |path: &Path| {
-        let is_tablespace = path.file_name().is_some_and(is_tablespace_directory);
-        has_version(path) || is_log(path) || is_tablespace
-    };
-    let inside = path.ancestors().any(is_of_cluster);
-    inside || is_tablespace(path)
-}
-
-/// Names such as `PG_18_202506291`.
-fn is_tablespace_directory(name: &std::ffi::OsStr) -> bool {
-    let name = name.to_string_lossy();
-    let mut parts = name.strip_prefix("PG_").unwrap_or_default().split('_');
-    let is_number = |part: Option<&str>| {
-        part.is_some_and(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
-    };
-    is_number(parts.next()) && is_number(parts.next()) && parts.next().is_none()
-}
-
 impl Place {
     /// Directories on the same mount in which a file of ours may be created, nearest first.
     pub(crate) fn scratch_directories(&self) -> Vec<PathBuf> {
         let same_mount = |path: &&Path| Mount::of(path).is_ok_and(|it| it == self.mount);
         let near = self.path.ancestors().take_while(same_mount).skip(usize::from(self.in_cluster));
-        near.filter(|path| !belongs_to_cluster(path)).map(Path::to_owned).collect()
+        near.filter(|path| cluster_around(path).is_none()).map(Path::to_owned).collect()
     }
 
     /// A file of the place that can be read with direct I/O.
@@ -183,14 +154,5 @@ mod tests {
         let place = places(&home.path().join("data")).expect("a place").remove(0);
         let file = place.readable_file().expect("a file");
         assert!(file.starts_with(home.path().canonicalize().expect("exists")));
-    }
-
-    #[test]
-    fn names_of_tablespace_directories() {
-        for (name, expected) in
-            [("PG_18_202506291", true), ("PG_18", false), ("PG_18_x", false), ("PG_1_2_3", false)]
-        {
-            assert_eq!(is_tablespace_directory(name.as_ref()), expected, "{name}");
-        }
     }
 }

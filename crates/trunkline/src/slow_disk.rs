@@ -33,7 +33,7 @@ pub(crate) use self::helper::{HelperArgs, run as run_helper};
 /// A limit on open files below this is worth a warning: every file that the kernel knows counts.
 const FILES_MIN: u64 = 10_000;
 /// An error of the latency above this is worth a warning.
-const ERROR_MAX: f64 = 0.10;
+pub(crate) const ERROR_MAX: f64 = 0.10;
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]

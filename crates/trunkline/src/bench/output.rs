@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use trunkline_format::BLOCK_SIZE;
-use trunkline_measure::{Cache, Ended, Estimate, Measurement, Percentiles, Report, Versus};
+use trunkline_measure::{
+    Cache, Ended, Estimate, Measurement, Percentiles, Report, SlowDisk, Versus,
+};
 
 use crate::exit::message;
 use crate::output::{Table, human_bytes, rate};
@@ -64,16 +66,8 @@ fn endings(report: &Report) -> String {
 
 /// The slow disk, and how exactly this machine kept its latency.
 fn disk(report: &Report) -> String {
-    let Some(disk) = &report.slow_disk else { return String::new() };
-    let error = |in_flight| {
-        disk.error_percent(in_flight).map_or("none".to_owned(), |error| format!("{error:+} %"))
-    };
-    format!(
-        "Slow disk: {}; error of its latency: {} with 1 request in flight, {} with 64\n",
-        disk.profile,
-        error(1),
-        error(64)
-    )
+    let line = |disk: &SlowDisk| format!("Slow disk: {}\n", disk.summary());
+    report.slow_disk.as_ref().map(line).unwrap_or_default()
 }
 
 /// The fastest method of each system.
@@ -112,7 +106,7 @@ fn best(report: &Report) -> String {
             known(|it| format!("×{:.2}", it.ratio.median)),
             known(|it| format!("{:.2}..{:.2}", it.ratio.low, it.ratio.high)),
             known(|it| it.pairs.to_string()),
-            versus.map_or("too few pairs", Versus::verdict).to_owned(),
+            versus.map_or("too few pairs", |it| it.ratio.verdict()).to_owned(),
         ]);
     }
     format!(
@@ -206,13 +200,19 @@ fn versus(case: &Measurement) -> String {
     let Estimate { median, low, high } = versus.ratio;
     let workers = versus.io_workers.map(|number| format!(" {number}")).unwrap_or_default();
     let method = &versus.io_method;
-    format!("×{median:.2} ({low:.2}..{high:.2}) of {method}{workers}, {}", versus.verdict())
+    format!("×{median:.2} ({low:.2}..{high:.2}) of {method}{workers}, {}", versus.ratio.verdict())
 }
 
 /// How the time compares with that of the stored run: `×0.52 (0.49..0.55) faster`.
 fn against(case: &Measurement) -> String {
     case.against.map_or("–".to_owned(), |change| {
         let ratio = change.ratio;
-        format!("×{:.2} ({:.2}..{:.2}) {}", ratio.median, ratio.low, ratio.high, change.verdict())
+        format!(
+            "×{:.2} ({:.2}..{:.2}) {}",
+            ratio.median,
+            ratio.low,
+            ratio.high,
+            change.ratio.verdict()
+        )
     })
 }

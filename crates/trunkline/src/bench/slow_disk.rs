@@ -24,6 +24,7 @@ use trunkline_slow_disk::{Profile, unmount_leftover};
 
 use crate::exit::{Failure, message};
 use crate::interrupt::Interrupt;
+use crate::slow_disk::ERROR_MAX;
 
 /// The part of the scratch directory that is measured.
 pub(super) const DIRECTORY: &str = "disk";
@@ -33,8 +34,6 @@ const MOUNT: &str = "slow";
 const PROGRAM: &str = "/proc/self/exe";
 /// How long we wait for the end of the process.
 const END_TIMEOUT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
-/// An error of the latency above this is worth a warning, in percent.
-const ERROR_MAX: f64 = 10.0;
 
 /// A mounted disk. It is unmounted when this is dropped.
 pub(super) struct MountedDisk {
@@ -86,7 +85,7 @@ impl MountedDisk {
         };
         let description = described(&report);
         for accuracy in &description.accuracy {
-            if accuracy.error_percent.is_some_and(|error| error > ERROR_MAX) {
+            if accuracy.error_percent.is_some_and(|error| error > ERROR_MAX * 100.0) {
                 message(
                     "warning",
                     format_args!(

@@ -11,13 +11,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use trunkline_measure::{CALIBRATION_BYTES_BESIDE, CALIBRATION_BYTES_MIN, ScratchFiles};
+use trunkline_measure::{
+    CALIBRATION_BYTES_BESIDE, CALIBRATION_BYTES_MIN, ScratchFiles, cluster_around,
+};
 use trunkline_sample::room;
 
 use crate::exit::Failure;
 use crate::mount::Mount;
 use crate::output::human_bytes;
-use crate::place::{Place, belongs_to_cluster, places};
+use crate::place::{Place, places};
 use crate::scratch_file;
 
 /// Size of the scratch file, unless the user gives one.
@@ -77,7 +79,7 @@ impl ScratchPlace {
 /// Refuses a directory in a cluster, and warns about one on another file system.
 fn check_chosen(chosen: &Place, subject: &Place, notes: &mut Vec<String>) -> Result<(), Failure> {
     let path = chosen.path.display();
-    if belongs_to_cluster(&chosen.path) {
+    if cluster_around(&chosen.path).is_some() {
         let text = format!("\"{path}\" belongs to a cluster, and nothing is written there");
         return Err(Failure::usage(text).with_hint("use a directory beside it"));
     }

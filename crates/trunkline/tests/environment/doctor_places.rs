@@ -40,8 +40,11 @@ impl Drop for Mounted {
     }
 }
 
-/// All files below a directory, with what changes if they are written.
-fn files(directory: &Path) -> BTreeMap<PathBuf, (u64, i64, i64, i64, i64)> {
+/// What changes of a file if it is written.
+pub(crate) type Status = (u64, i64, i64, i64, i64);
+
+/// All files below a directory.
+pub(crate) fn files(directory: &Path) -> BTreeMap<PathBuf, Status> {
     let mut found = BTreeMap::new();
     let mut pending = vec![directory.to_owned()];
     while let Some(path) = pending.pop() {
@@ -169,12 +172,15 @@ fn a_log_on_its_own_mount_is_not_written() {
     let home = tempfile::tempdir().expect("a directory");
     let data = make_cluster(home.path(), "", 61_015);
     let tmpfs = Mounted::new(&["-t", "tmpfs", "tmpfs"], home.path().join("wal"));
-    for name in ["", "pg_wal"] {
+    // The root of the mount last: with a log in it, it is a place for nothing else.
+    for name in ["pg_wal", ""] {
         let log = tmpfs.0.join(name);
         fs::create_dir_all(&log).expect("made");
         fs::write(log.join("000000010000000000000001"), vec![0; 8192]).expect("written");
-        // A leftover of ours, as far as its name goes.
-        fs::write(log.join(".trunkline-scratch-17"), "").expect("written");
+        // Leftovers of ours, as far as their names go.
+        for place in [&log, &tmpfs.0] {
+            fs::write(place.join(".trunkline-scratch-17"), "").expect("written");
+        }
         let _ = fs::remove_file(data.join("pg_wal"));
         std::os::unix::fs::symlink(&log, data.join("pg_wal")).expect("linked");
         let before = files(&log);

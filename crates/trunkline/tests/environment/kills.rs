@@ -10,7 +10,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -21,6 +20,7 @@ use trunkline_aio::facade::random::Rng;
 
 use crate::child::{PATIENCE, Running};
 use crate::doctor::{make_cluster, owner};
+use crate::doctor_places::{Status, files};
 use crate::need;
 use crate::verify::binary;
 
@@ -109,26 +109,6 @@ fn process_of(path: &str) -> Option<String> {
         String::from_utf8_lossy(&command).replace('\0', " ")
     });
     commands.into_iter().find(|command| command.contains(path))
-}
-
-/// What changes of a file if it is written.
-type Status = (u64, i64, i64, i64, i64);
-
-/// All files below a directory.
-fn files(directory: &Path) -> BTreeMap<PathBuf, Status> {
-    let mut found = BTreeMap::new();
-    let mut pending = vec![directory.to_owned()];
-    while let Some(path) = pending.pop() {
-        let stat = fs::symlink_metadata(&path).expect("exists");
-        if stat.is_dir() {
-            let entries = fs::read_dir(&path).expect("a directory");
-            pending.extend(entries.map(|entry| entry.expect("an entry").path()));
-        }
-        let status =
-            (stat.size(), stat.mtime(), stat.mtime_nsec(), stat.ctime(), stat.ctime_nsec());
-        found.insert(path, status);
-    }
-    found
 }
 
 fn trunkline(arguments: &[&str]) -> Command {
