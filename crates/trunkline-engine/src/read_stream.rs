@@ -248,6 +248,25 @@ impl<S: BlockSource> ReadStream<S> {
         &self.relation
     }
 
+    /// The source, for a consumer that shares work with it.
+    pub(crate) fn source_mut(&mut self) -> &mut S {
+        &mut self.source
+    }
+
+    /// The number of pages that the stream would pin ahead now. It is 1 as long as the consumer
+    /// hasn't had to wait.
+    pub(crate) fn distance(&self) -> u32 {
+        self.distances.ahead()
+    }
+
+    /// Asks the source again, although it has returned its last block. Call this after adding blocks
+    /// to a source that ends whenever it has none.
+    pub(crate) fn go_on(&mut self) {
+        if matches!(self.supply, Supply::Ended) {
+            self.supply = Supply::Blocks;
+        }
+    }
+
     /// Number of pages pinned ahead, including those of reads in flight.
     pub fn pinned(&self) -> u32 {
         self.pinned
@@ -384,6 +403,11 @@ impl<S: BlockSource> ReadStream<S> {
     /// Returns the page that the last call returned, if it hasn't been released.
     pub(crate) fn current(&mut self) -> Option<StreamPage<'_, S::Data>> {
         self.page()
+    }
+
+    /// Releases the page that the last call returned, but not those that were pinned ahead.
+    pub(crate) fn release_page(&mut self) {
+        self.release_current();
     }
 
     /// [`ReadStream::release_ahead`] for a consumer that isn't done with the current page. The next

@@ -74,17 +74,17 @@ pub struct SourceWait<'a, 'c>(Option<Waiting<'a, 'c>>);
 
 impl<'a, 'c> SourceWait<'a, 'c> {
     /// The source must not wait.
-    pub(super) fn never() -> Self {
+    pub(crate) fn never() -> Self {
         Self(None)
     }
 
     /// The source waits as the consumer of its stream does.
-    pub(super) fn of_consumer(waiting: Waiting<'a, 'c>) -> Self {
+    pub(crate) fn of_consumer(waiting: Waiting<'a, 'c>) -> Self {
         Self(Some(waiting))
     }
 
     /// `None` if the source must not wait.
-    pub(super) fn waiting(&mut self) -> Option<&mut Waiting<'a, 'c>> {
+    pub(crate) fn waiting(&mut self) -> Option<&mut Waiting<'a, 'c>> {
         self.0.as_mut()
     }
 }

@@ -1,0 +1,103 @@
+//! Compares bitmaps with sets of rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+
+/// A small generator of random numbers (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u32) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 33) as u32 % end
+    }
+}
+
+type Set = BTreeSet<(BlockNo, u16)>;
+
+fn random_rows(random: &mut Random, blocks: u32) -> Set {
+    let count = random.below(3000);
+    (0..count).map(|_| (random.below(blocks), 1 + random.below(291) as u16)).collect()
+}
+
+fn bitmap(rows: &Set, bytes: usize) -> TidBitmap {
+    let mut bitmap = TidBitmap::new(bytes);
+    for &(block, item) in rows {
+        assert!(bitmap.add(Tid { block, item }, false));
+    }
+    bitmap
+}
+
+/// Checks that a bitmap has all the rows of a set. Exact pages that need no check must have no others.
+fn check(bitmap: TidBitmap, rows: &Set, most: usize) -> (u64, u64) {
+    let counts = bitmap.pages();
+    assert!(bitmap.exact.len() + bitmap.lossy.len() <= most);
+    let mut expected: BTreeMap<BlockNo, Vec<u16>> = BTreeMap::new();
+    rows.iter().for_each(|(block, item)| expected.entry(*block).or_default().push(*item));
+    let mut before = None;
+    let mut seen = (0, 0);
+    for page in bitmap.into_pages() {
+        assert!(before.replace(page.block).is_none_or(|before| before < page.block));
+        let items = expected.remove(&page.block).unwrap_or_default();
+        match page.rows {
+            BitmapRows::Exact(found) if !page.recheck => {
+                assert_eq!(found, items, "block {}", page.block);
+                seen.0 += 1;
+            }
+            BitmapRows::Exact(found) => {
+                assert!(items.iter().all(|item| found.contains(item)));
+                seen.0 += 1;
+            }
+            BitmapRows::Lossy => {
+                assert!(page.recheck);
+                seen.1 += 1;
+            }
+        }
+    }
+    assert!(expected.is_empty(), "{expected:?}");
+    assert_eq!(seen, counts);
+    counts
+}
+
+#[test]
+fn a_bitmap_is_a_set_of_rows() {
+    let mut random = Random(0xB17);
+    let (mut exact, mut lossy) = (0, 0);
+    for round in 0..24 {
+        let blocks = [20, 2000, 100_000][round % 3];
+        let (one, other) = (random_rows(&mut random, blocks), random_rows(&mut random, blocks));
+        let bytes = [1 << 22, 40_000, 6000][random.below(3) as usize];
+        let most = (bytes / ENTRY_BYTES).max(ENTRIES_MIN).max(2 * 2 * 400);
+        let (a, b) = (bitmap(&one, bytes), bitmap(&other, 1 << (10 + random.below(12))));
+        let mut union = a.clone();
+        union.unite(&b);
+        let mut both = a.clone();
+        both.intersect(&b);
+        for (bitmap, rows) in [
+            (union, one.union(&other).copied().collect()),
+            (both, one.intersection(&other).copied().collect()),
+            (a, one),
+        ] {
+            let counts = check(bitmap, &rows, most);
+            (exact, lossy) = (exact + counts.0, lossy + counts.1);
+        }
+    }
+    assert!(exact > 1000 && lossy > 1000, "{exact} {lossy}");
+}
+
+#[test]
+fn a_bitmap_within_its_limit_is_exact() {
+    let mut bitmap = TidBitmap::new(1 << 20);
+    for block in 0..(1 << 20) / ENTRY_BYTES as u32 {
+        assert!(bitmap.add(Tid { block, item: 291 }, false));
+    }
+    assert_eq!(bitmap.pages().1, 0);
+    assert!(bitmap.add(Tid { block: 1 << 20, item: 1 }, false));
+    let (exact, lossy) = bitmap.pages();
+    assert!(exact > 4000 && lossy > 4000, "{exact} {lossy}");
+    assert!(!bitmap.add(Tid { block: 0, item: 292 }, false));
+    assert!(!bitmap.add(Tid { block: 0, item: 0 }, false));
+}
