@@ -268,12 +268,14 @@ impl Tree {
         let (mut rows, mut leaves, mut last) = (Vec::new(), Vec::new(), Vec::new());
         let Some(mut from) = ranges.start() else { return (rows, leaves) };
         let level = self.root.1;
+        // The prediction is ahead of the leaves.
+        let mut ahead = from.clone();
         let mut parent = Some(self.parent(ranges, &from));
         while let Some(block) = parent {
             let page = self.page(block);
             let children = match level {
                 0 => Children { blocks: vec![block], rest: None, skips: false },
-                _ => ranges.children(&page, &from).expect("sound"),
+                _ => ranges.children(&page, &ahead).expect("sound"),
             };
             for leaf in children.blocks {
                 leaves.push(leaf);
@@ -292,11 +294,11 @@ impl Tree {
                 Direction::Forward => page.right(),
                 Direction::Backward => page.left(),
             };
-            parent = match children.rest {
-                Some(rest) if children.skips => Some(self.parent(ranges, &rest)),
-                Some(_) => parent,
-                None => None,
-            };
+            let Some(rest) = children.rest else { break };
+            ahead = rest;
+            if children.skips {
+                parent = Some(self.parent(ranges, &ahead));
+            }
         }
         (rows, leaves)
     }
