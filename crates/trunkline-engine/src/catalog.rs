@@ -77,6 +77,7 @@ mod rules;
 mod sequences;
 mod settings;
 mod snapshot;
+mod statistics;
 
 pub use self::cluster::OnDamage;
 pub use self::database::{Database, TableFiles};

@@ -52,6 +52,7 @@ mod operators;
 mod relations;
 mod settings;
 mod shared;
+mod statistics;
 mod stored_array;
 #[cfg(test)]
 mod tests;
@@ -73,7 +74,8 @@ pub use operators::*;
 pub use relations::*;
 pub use settings::settings_of;
 pub use shared::*;
-pub use stored_array::{array_chars, array_oids, array_shorts, array_texts};
+pub use statistics::*;
+pub use stored_array::{array_chars, array_floats, array_oids, array_shorts, array_texts};
 pub use tuple::{CatalogRow, CatalogTuple, ColumnValue, RowError};
 pub use type_modifier::type_with_modifier;
 

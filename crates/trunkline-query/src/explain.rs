@@ -18,6 +18,8 @@ mod columns;
 mod describe;
 mod expressions;
 mod folding;
+mod index_conditions;
+mod index_scan;
 mod instrument;
 mod joins;
 mod json;

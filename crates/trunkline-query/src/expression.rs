@@ -27,10 +27,11 @@ mod via_text;
 mod walk;
 
 pub(crate) use division::Division;
+pub(crate) use elements::constant_elements;
 pub(crate) use frame::{Frame, Scatter, failed};
 pub(crate) use keys::{Key, KeyUse};
 pub(crate) use planner::{ExpressionPlanner, OuterColumns};
-pub(crate) use program::Program;
+pub(crate) use program::{BOOL, Program};
 pub(crate) use scalar_function::ProgramFunction;
 pub(crate) use text::{column_name, expression_text};
 pub(crate) use walk::conjuncts;

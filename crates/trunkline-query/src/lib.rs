@@ -35,6 +35,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access_path;
 mod adaptive_join;
 mod aggregate;
 mod append;
@@ -62,6 +63,7 @@ mod settings;
 mod statement;
 mod subplan;
 
+pub use access_path::PlannerSettings;
 /// The rows that [`Rows::next`] returns.
 pub use arrow_array::RecordBatch;
 pub use environment::{Environment, ParameterValue, collations};

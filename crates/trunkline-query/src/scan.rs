@@ -12,11 +12,13 @@
 //! partition is opened by its first poll, and closed at the end of the scan.
 
 mod access;
+mod bitmap_source;
 mod cancellation;
 mod columns;
 mod counters;
 mod exec;
 mod failure;
+mod page_source;
 mod partition_reader;
 mod row_decoder;
 mod table;
@@ -27,9 +29,9 @@ pub(crate) use access::{StatementReads, TableAccess, table_files};
 pub(crate) use cancellation::cancelled;
 pub use cancellation::{CancelCause, Cancellation};
 pub(crate) use columns::{ScanColumns, catalog_error};
-pub(crate) use counters::{PageCounter, ScanCounts};
+pub(crate) use counters::{IndexCounts, PageCounter, ScanCounts};
 pub(crate) use exec::ScanExec;
 pub(crate) use failure::{read_error, storage_error};
-pub(crate) use table::ScanTable;
+pub(crate) use table::{PathSource, ScanTable};
 pub(crate) use table_sizes::TableSizes;
 pub(crate) use text_encoding::TextEncoding;

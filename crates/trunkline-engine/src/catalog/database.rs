@@ -9,8 +9,8 @@ use trunkline_aio::facade::hash::Map;
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::btree::{KeyColumn, KeyLayout, Order};
 use trunkline_format::catalog::{
-    CatalogTable, DatabaseRow, IndexRow, NamespaceRow, OperatorClassRow, Persistence, RangeRow,
-    RelationKind, RewriteRow, TablespaceRow, TypeRow,
+    CatalogTable, ColumnStatisticsRow, DatabaseRow, IndexRow, NamespaceRow, OperatorClassRow,
+    Persistence, RangeRow, RelationKind, RewriteRow, TablespaceRow, TypeRow,
 };
 use trunkline_format::text_output::{ObjectClass, UnsupportedReason, UnsupportedType};
 use trunkline_format::{BLOCK_SIZE, Fork, Oid, PgVersion};
@@ -72,6 +72,8 @@ pub struct Database {
     pub(super) expressions: Mutex<Option<Arc<ExpressionCatalogs>>>,
     /// The rules of relations, loaded on demand. The lock is never held during I/O.
     pub(super) rules: Mutex<Option<Arc<Rules>>>,
+    /// Statistics of the columns of tables, loaded on demand. The lock is never held during I/O.
+    pub(super) statistics: Mutex<Map<Oid, Arc<Vec<ColumnStatisticsRow>>>>,
     pub(super) faults: Vec<CatalogError>,
 }
 
@@ -213,6 +215,11 @@ impl Database {
     /// All operator classes, in no particular order.
     pub fn operator_classes(&self) -> impl Iterator<Item = &OperatorClassRow> {
         self.operator_classes.values()
+    }
+
+    /// The operator class with this OID.
+    pub fn operator_class(&self, oid: Oid) -> Option<&OperatorClassRow> {
+        self.operator_classes.get(&oid)
     }
 
     /// The inheritance children and partitions of a table, by OID. Those that are being detached are

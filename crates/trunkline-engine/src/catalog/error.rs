@@ -14,6 +14,7 @@ use trunkline_format::{BlockNo, Oid, Tid};
 
 use super::name::NameProblem;
 use crate::Location;
+use crate::btree::BtreeError;
 use crate::datadir::DataDirError;
 use crate::heap::{HeapError, RowError as HeapRowError};
 use crate::storage::StorageError;
@@ -197,6 +198,9 @@ pub enum CatalogError {
     /// A row of a catalog could not be read.
     #[error(transparent)]
     HeapRow(#[from] HeapRowError),
+    /// An index of a catalog is damaged or cannot be read.
+    #[error(transparent)]
+    Index(#[from] BtreeError),
 }
 
 /// Why a relation's rows cannot be read.
@@ -259,7 +263,17 @@ impl CatalogError {
         match self {
             Self::Row { .. } | Self::LongValue { .. } | Self::HeapRow(_) => true,
             Self::Heap(error) => !error.is_cancelled(),
+            Self::Index(error) => !error.is_cancelled(),
             _ => self.lost_pages(),
+        }
+    }
+
+    /// Whether the session was cancelled. In this case nothing is damaged.
+    pub fn is_cancelled(&self) -> bool {
+        match self {
+            Self::Heap(error) => error.is_cancelled(),
+            Self::Index(error) => error.is_cancelled(),
+            _ => false,
         }
     }
 

@@ -121,6 +121,7 @@ impl Database {
             objects: Mutex::default(),
             expressions: Mutex::default(),
             rules: Mutex::default(),
+            statistics: Mutex::default(),
             faults: Vec::new(),
         };
         // Check all layouts before anything can use the snapshot. Rows are decoded with bounds

@@ -226,6 +226,8 @@ describe_catalog! {
         primary: bool = indisprimary,
         /// `indisvalid`: whether queries may use it.
         valid: bool = indisvalid,
+        /// `indcheckxmin`: it may lack rows of broken HOT chains, so an old snapshot must not use it.
+        check_xmin: bool = indcheckxmin,
         /// `indisready`: whether inserts must maintain it.
         ready: bool = indisready,
         /// `indislive`: false while it is being dropped concurrently.

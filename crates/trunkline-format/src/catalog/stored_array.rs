@@ -1,4 +1,4 @@
-//! Payloads of one-dimensional arrays in catalogs: `oid[]`, `int2[]`, `"char"[]` and `text[]`.
+//! Payloads of one-dimensional arrays in catalogs: `oid[]`, `int2[]`, `float4[]`, `"char"[]` and `text[]`.
 //!
 //! The elements of a catalog's array are never null, and those of a `text[]` always have a four-byte
 //! header. The payload of `'{IN,OUT}'::text[]` is
@@ -23,6 +23,13 @@ pub fn array_shorts(payload: &[u8]) -> Option<Vec<i16>> {
     let (count, rest) = elements(payload, 21)?;
     let (words, _) = rest.as_chunks::<2>();
     Some(words.get(..count)?.iter().map(|&bytes| i16::from_le_bytes(bytes)).collect())
+}
+
+/// The elements of an array of type `float4[]`. `None` unless it is such an array without nulls.
+pub fn array_floats(payload: &[u8]) -> Option<Vec<f32>> {
+    let (count, rest) = elements(payload, 700)?;
+    let (words, _) = rest.as_chunks::<4>();
+    Some(words.get(..count)?.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect())
 }
 
 /// The elements of an array of type `"char"[]`. `None` unless it is such an array without nulls.
@@ -71,6 +78,8 @@ mod tests {
         let chars = array(18, 3, b"iov");
         let texts = array(25, 2, b"\x18\0\0\0IN\0\0\x1C\0\0\0OUT");
         assert_eq!(array_oids(&oids), Some(vec![Oid(23), Oid(25)]));
+        let floats = array(700, 2, &[0, 0, 0, 0x3F, 0, 0, 0x80, 0x3F]);
+        assert_eq!(array_floats(&floats), Some(vec![0.5, 1.0]));
         assert_eq!(array_chars(&chars), Some(&b"iov"[..]));
         assert_eq!(array_texts(&texts), Some(vec![&b"IN"[..], b"OUT"]));
         let empty = [0; 12];

@@ -10,6 +10,7 @@ use trunkline_sql::SqlError;
 
 use super::describe::Describer;
 use super::node::{Detail, PlanNode, Value, millis};
+use crate::access_path::PathKind;
 use crate::scan::{ScanCounts, ScanExec};
 
 impl Describer<'_> {
@@ -38,9 +39,26 @@ impl Describer<'_> {
         if alias != name.table {
             relation = format!("{relation} {}", quoted(alias));
         }
-        let mut node = PlanNode::new("Seq Scan");
-        let prefix = if parallel { "Parallel " } else { "" };
-        node.title = format!("{prefix}Seq Scan on {relation}");
+        let path = scan.path();
+        let mut node = match &path.kind {
+            PathKind::Sequential => PlanNode::new("Seq Scan"),
+            PathKind::Index(search) => {
+                let mut node = PlanNode::new("Index Scan");
+                let index = quoted(&search.index.name);
+                node.title = format!("Index Scan using {index} on {relation}");
+                node.kind.push(("Index Name", Value::Text(search.index.name.clone())));
+                node
+            }
+            PathKind::Bitmap(_) => {
+                let mut node = PlanNode::new("Bitmap Heap Scan");
+                node.title = format!("Bitmap Heap Scan on {relation}");
+                node
+            }
+        };
+        if let PathKind::Sequential = path.kind {
+            let prefix = if parallel { "Parallel " } else { "" };
+            node.title = format!("{prefix}Seq Scan on {relation}");
+        }
         node.kind.push(("Parallel Aware", Value::Bool(parallel)));
         node.kind.push(("Relation Name", Value::Text(name.table.clone())));
         if self.options.verbose {
@@ -48,20 +66,33 @@ impl Describer<'_> {
         }
         node.kind.push(("Alias", Value::Text(alias.to_owned())));
         let columns = |column: &Column| Ok(expressions.field(column.name(), true));
-        let filter = expressions.condition(scan.filters(), &columns)?;
-        let has_filter = filter.is_some();
-        if let Some(filter) = filter {
-            node.push(Detail::text("Filter", filter));
-        }
-        if !self.options.analyze {
-            return Ok(node);
-        }
+        let filters = scan.filters().iter().enumerate();
+        // What an index is searched for is not repeated as a filter.
+        let filters = filters.filter(|(number, _)| !path.covered.contains(number));
+        let filter = expressions.condition(filters.map(|(_, filter)| filter), &columns)?;
         let partitions = scan.counters().partitions();
         let mut sum = ScanCounts::default();
         partitions.iter().for_each(|partition| sum.add(partition));
         let mean = |count: u64| (count as f64 / loops.max(1) as f64).round() as u64;
-        if has_filter && loops > 0 {
+        let is_measured = self.options.analyze && loops > 0;
+        self.index_details(&mut node, scan, alias)?;
+        if is_measured && !matches!(path.kind, PathKind::Sequential) {
+            let removed = mean(sum.removed_by_recheck);
+            node.push(self.removed("Rows Removed by Index Recheck", removed));
+        }
+        let has_filter = filter.is_some();
+        if let Some(filter) = filter {
+            node.push(Detail::text("Filter", filter));
+        }
+        if has_filter && is_measured {
             node.push(self.removed("Rows Removed by Filter", mean(sum.removed)));
+        }
+        self.bitmap_inputs(&mut node, scan, alias, &sum)?;
+        if self.options.verbose {
+            node.details.extend(unused_indexes(&path.unused));
+        }
+        if !self.options.analyze {
+            return Ok(node);
         }
         if sum.removed_late > 0 {
             let label = "Rows Removed by Dynamic Filter";
@@ -91,6 +122,19 @@ impl Describer<'_> {
     }
 }
 
+/// A line for each index that isn't used, and one list for JSON.
+fn unused_indexes(unused: &[(String, String)]) -> Vec<Detail> {
+    let lines: Vec<String> = unused.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+    let mut details: Vec<Detail> = lines
+        .iter()
+        .map(|line| Detail { line: Some(format!("Unused Index: {line}")), members: Vec::new() })
+        .collect();
+    if !lines.is_empty() {
+        details.push(Detail::members(vec![("Unused Indexes", Value::List(lines))]));
+    }
+    details
+}
+
 impl PlanNode {
     /// Adds the workers of a scan, each with its counts.
     fn workers_of<'n, 'c>(
@@ -106,7 +150,7 @@ impl PlanNode {
 }
 
 /// The two lines of PostgreSQL 19's `IO`.
-fn stream_details(streams: &StreamStats) -> Vec<Detail> {
+pub(super) fn stream_details(streams: &StreamStats) -> Vec<Detail> {
     let mut details = Vec::new();
     if streams.pages > 0 {
         let (mean, max, capacity) =

@@ -11,8 +11,9 @@ use trunkline_sql::SqlError;
 use trunkline_sql::bound::{BoundStatement, Relation, TableScan, with_stack};
 
 use super::planner::{Lowering, TableSource, field, planned};
+use crate::access_path::index_files;
 use crate::expression::column_name;
-use crate::scan::{ScanColumns, ScanTable, TableAccess, table_files};
+use crate::scan::{PathSource, ScanColumns, ScanTable, TableAccess, table_files};
 
 /// The tables whose rows are those of `parent`: itself, or tables that inherit from it.
 fn scanned<'d>(
@@ -29,7 +30,7 @@ fn scanned<'d>(
     }
 }
 
-/// The files of all tables that a statement reads. Those without files are left out: they are reported
+/// The files of all tables that a statement reads, and of the indexes that it may use. Those without files are left out: they are reported
 /// when they are lowered.
 pub(crate) fn scanned_files(
     statement: &BoundStatement,
@@ -50,6 +51,7 @@ fn add_files(relation: &Relation, database: &Database, files: &mut Vec<(Oid, Rel
     {
         for table in scanned(database, parent, scan.inherit) {
             files.extend(table_files(database, table).ok().map(|found| (table.oid, found.rows)));
+            files.extend(index_files(database, table));
         }
     }
     with_stack(|| relation.inputs(|input| add_files(input, database, files)));
@@ -90,7 +92,13 @@ impl Lowering<'_> {
         let columns = ScanColumns::new(self.environment, database, parent, table, columns)?;
         let access = TableAccess::new(database, table, reads)?.with_alias(alias, is_child);
         let names: Vec<String> = scan.columns.iter().map(|column| column_name(column.id)).collect();
-        let provider = provider_as_source(Arc::new(ScanTable::new(access, columns, &names)));
+        let source = PathSource {
+            environment: self.environment.clone(),
+            database: Arc::clone(database),
+            table: table.oid,
+        };
+        let scanned = ScanTable::new(access, columns, &names, source);
+        let provider = provider_as_source(Arc::new(scanned));
         let builder = LogicalPlanBuilder::scan(self.new_name("t"), provider, None);
         // Without its qualifier, a field can be combined with those of other children.
         let fields = names.iter().map(|name| field(name).alias(name));

@@ -7,18 +7,22 @@ use arrow_schema::Schema;
 use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
 use trunkline_engine::Engine;
+use trunkline_engine::btree::ScanSizes;
 use trunkline_engine::catalog::{Database, RelationInfo, TableFiles};
 use trunkline_engine::heap::{RowFilter, ScanOptions};
+use trunkline_engine::index_scan::{IndexScanOptions, IndexedTable};
 use trunkline_engine::pool::{Backend, Strategy};
 use trunkline_engine::read_stream::{StatementStreams, StreamOptions};
 use trunkline_engine::settings::Settings;
 use trunkline_engine::transactions::Transactions;
 use trunkline_format::catalog::RelationKind;
+use trunkline_format::{BLOCK_SIZE, BlockNo, Oid};
 use trunkline_sql::{SqlError, SqlState};
 
 use super::cancellation::Cancellation;
 use super::columns::catalog_error;
 use super::table_sizes::TableSizes;
+use crate::access_path::{IndexSearch, PlannerSettings};
 
 /// The number of blocks below which a table is scanned by one worker (`min_parallel_table_scan_size`,
 /// 8 MiB).
@@ -41,8 +45,12 @@ pub(crate) struct StatementReads {
     pub(crate) io: Arc<Settings>,
     pub(crate) streams: StatementStreams,
     pub(crate) cancellation: Cancellation,
-    /// The sizes of all tables of the statement.
+    /// The sizes of all tables of the statement, and of their indexes.
     pub(crate) sizes: Arc<TableSizes>,
+    /// What costs depend on.
+    pub(crate) planner: Arc<PlannerSettings>,
+    /// `work_mem`, in bytes.
+    pub(crate) work_mem: usize,
 }
 
 /// How the scans of a table read it. Clones are cheap.
@@ -55,13 +63,24 @@ pub(crate) struct TableAccess {
     pub(super) transactions: Arc<Transactions>,
     pub(super) streams: StatementStreams,
     pub(super) cancellation: Cancellation,
+    /// The table.
+    table: Oid,
     /// The table's name, for `EXPLAIN`.
     pub(super) name: TableName,
     blocks: u32,
     /// The estimated number of rows.
     rows: Option<f64>,
     filter: RowFilter,
+    sizes: Arc<TableSizes>,
+    planner: Arc<PlannerSettings>,
+    work_mem: usize,
 }
+
+/// The bytes of a row's header and line pointer.
+const ROW_OVERHEAD: f64 = 28.0;
+
+/// The pages that a table has for estimates if it was never vacuumed, as in PostgreSQL.
+const NEW_TABLE_PAGES: f64 = 10.0;
 
 /// The files that the rows of a relation are in.
 ///
@@ -96,8 +115,9 @@ impl TableAccess {
     pub(crate) fn new(
         database: &Database,
         relation: &RelationInfo,
-        StatementReads { engine, io, streams, cancellation, sizes }: &StatementReads,
+        reads: &StatementReads,
     ) -> Result<Self, SqlError> {
+        let StatementReads { engine, io, streams, cancellation, sizes, planner, work_mem } = reads;
         if relation.kind == RelationKind::MaterializedView && !relation.populated {
             let name = relation.quoted_name();
             let message = format!("materialized view \"{name}\" has not been populated");
@@ -115,6 +135,7 @@ impl TableAccess {
             engine: engine.clone(),
             io: Arc::clone(io),
             files,
+            table: relation.oid,
             transactions: Arc::clone(database.transactions()),
             streams: streams.clone(),
             cancellation: cancellation.clone(),
@@ -130,6 +151,9 @@ impl TableAccess {
                 RelationKind::Sequence => RowFilter::Sequence,
                 _ => RowFilter::Visible,
             },
+            sizes: Arc::clone(sizes),
+            planner: Arc::clone(planner),
+            work_mem: *work_mem,
         })
     }
 
@@ -138,6 +162,11 @@ impl TableAccess {
         self.name.alias = alias;
         self.name.is_child = is_child;
         self
+    }
+
+    /// The table's OID.
+    pub(crate) fn table(&self) -> Oid {
+        self.table
     }
 
     /// The table's name.
@@ -169,10 +198,62 @@ impl TableAccess {
         ScanOptions { stream, ..options }
     }
 
-    /// Estimates. They are never exact, or DataFusion would answer `count(*)` from them.
-    pub(super) fn statistics(&self, schema: &Schema) -> Statistics {
+    /// How the scans of indexes read. The order of an index isn't kept.
+    pub(super) fn index_options(&self) -> IndexScanOptions {
+        IndexScanOptions { unordered: true, ..IndexScanOptions::of(&self.io) }
+    }
+
+    /// The size of an index that may be used, in blocks; `None` if its file can't be used.
+    pub(super) fn index_blocks(&self, index: Oid) -> Option<BlockNo> {
+        self.sizes.blocks(index).ok()
+    }
+
+    /// The table with an index.
+    ///
+    /// # Errors
+    /// As for [`TableSizes::blocks`].
+    pub(super) fn indexed(&self, search: &IndexSearch) -> Result<IndexedTable, SqlError> {
+        let index_blocks = self.sizes.blocks(search.index.oid)?;
+        Ok(IndexedTable {
+            index: search.index().clone(),
+            rows: self.files.rows.clone(),
+            sizes: ScanSizes { index_blocks, table_blocks: self.blocks },
+            transactions: Arc::clone(&self.transactions),
+        })
+    }
+
+    /// What costs depend on.
+    pub(super) fn planner(&self) -> &PlannerSettings {
+        &self.planner
+    }
+
+    /// `work_mem`, in bytes.
+    pub(super) fn work_mem(&self) -> usize {
+        self.work_mem
+    }
+
+    /// The reads that a scan can have in flight: `effective_io_concurrency`, unless the pool has too few
+    /// buffers. A scan may pin about half of those that are free.
+    pub(super) fn reads_max(&self) -> u32 {
+        self.io.effective_io_concurrency().min(self.engine.pool().buffers() / 2).max(1)
+    }
+
+    /// The estimated number of rows. Without `VACUUM` or `ANALYZE`, it follows from the size and the
+    /// width of a row (`estimate_rel_size`).
+    pub(super) fn estimated_rows(&self, width: f64) -> f64 {
+        let guess = || {
+            let pages = f64::from(self.blocks).max(NEW_TABLE_PAGES);
+            let density = (BLOCK_SIZE as f64 - 24.0) / (width + ROW_OVERHEAD);
+            (pages * density.floor().max(1.0)).round()
+        };
+        self.rows.unwrap_or_else(guess).max(1.0)
+    }
+
+    /// Estimates. They are never exact, or DataFusion would answer `count(*)` from them. `rows` are those
+    /// that pass the filters, if known.
+    pub(super) fn statistics(&self, schema: &Schema, rows: Option<f64>) -> Statistics {
         let mut statistics = Statistics::new_unknown(schema);
-        if let Some(rows) = self.rows {
+        if let Some(rows) = self.rows.and(rows.or(self.rows)) {
             statistics.num_rows = Precision::Inexact(rows as usize);
         }
         statistics

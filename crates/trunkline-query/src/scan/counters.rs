@@ -1,21 +1,45 @@
 //! What a scan has counted, for `EXPLAIN (ANALYZE)`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use trunkline_aio::facade::Mutex;
 use trunkline_engine::pool::Tally;
 use trunkline_engine::read_stream::StreamStats;
 
 /// The counts of one partition of a scan.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct ScanCounts {
     /// Rows that a filter of the statement has removed.
     pub(crate) removed: u64,
+    /// Rows that a filter has removed for which the index was searched.
+    pub(crate) removed_by_recheck: u64,
     /// Rows that a filter of a join or a sort has removed.
     pub(crate) removed_late: u64,
     /// Streams of the table.
     pub(crate) streams: StreamStats,
     /// Hits, reads and times, those of TOAST included.
+    pub(crate) buffers: Tally,
+    /// Pages of a bitmap whose rows were known.
+    pub(crate) exact: u64,
+    /// Pages of a bitmap whose rows were not known.
+    pub(crate) lossy: u64,
+    /// The searches of indexes, in the order of the path. Pages of an index scan are in `buffers`.
+    pub(crate) indexes: Vec<IndexCounts>,
+}
+
+/// The counts of a search of an index.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct IndexCounts {
+    /// How often it was executed.
+    pub(crate) loops: u64,
+    /// Entries that were added to a bitmap.
+    pub(crate) entries: u64,
+    /// How long a bitmap was made.
+    pub(crate) time: Duration,
+    /// Streams of the index.
+    pub(crate) streams: StreamStats,
+    /// Hits, reads and times of a bitmap's index pages.
     pub(crate) buffers: Tally,
 }
 
@@ -23,9 +47,22 @@ impl ScanCounts {
     /// Adds the counts of another partition.
     pub(crate) fn add(&mut self, other: &Self) {
         self.removed += other.removed;
+        self.removed_by_recheck += other.removed_by_recheck;
         self.removed_late += other.removed_late;
         self.streams.add(&other.streams);
         self.buffers.add(&other.buffers);
+        self.exact += other.exact;
+        self.lossy += other.lossy;
+        if self.indexes.len() < other.indexes.len() {
+            self.indexes.resize(other.indexes.len(), IndexCounts::default());
+        }
+        for (known, other) in self.indexes.iter_mut().zip(&other.indexes) {
+            known.loops += other.loops;
+            known.entries += other.entries;
+            known.time += other.time;
+            known.streams.add(&other.streams);
+            known.buffers.add(&other.buffers);
+        }
     }
 }
 

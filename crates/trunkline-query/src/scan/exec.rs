@@ -33,12 +33,14 @@ use super::access::TableAccess;
 use super::columns::ScanColumns;
 use super::counters::{ScanCounters, ScanCounts};
 use super::partition_reader::PartitionReader;
+use crate::access_path::{AccessPath, PathKind};
 use crate::error::to_datafusion;
 
-/// A sequential scan of a table.
+/// A scan of a table, sequential or through indexes.
 #[derive(Debug, Clone)]
 pub(crate) struct ScanExec {
     access: TableAccess,
+    path: Arc<AccessPath>,
     columns: ScanColumns,
     /// The fields of the decoded columns, of which the first ones are the result.
     decoded: SchemaRef,
@@ -59,7 +61,7 @@ pub(crate) struct ScanExec {
 
 impl ScanExec {
     pub(super) fn new(
-        access: TableAccess,
+        (access, path): (TableAccess, AccessPath),
         columns: ScanColumns,
         decoded: SchemaRef,
         results: usize,
@@ -77,6 +79,7 @@ impl ScanExec {
         let properties = properties.with_scheduling_type(SchedulingType::Cooperative);
         Ok(Self {
             access,
+            path: Arc::new(path),
             columns,
             decoded,
             schema,
@@ -93,6 +96,11 @@ impl ScanExec {
     /// How the table is read.
     pub(crate) fn access(&self) -> &TableAccess {
         &self.access
+    }
+
+    /// How the scan gets to its rows.
+    pub(crate) fn path(&self) -> &AccessPath {
+        &self.path
     }
 
     /// The filters of the statement, over the decoded columns.
@@ -118,7 +126,13 @@ impl ScanExec {
 impl DisplayAs for ScanExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parallel = if self.partitions() > 1 { "Parallel " } else { "" };
-        write!(f, "{parallel}Seq Scan on {:?}", self.access)?;
+        match &self.path.kind {
+            PathKind::Sequential => write!(f, "{parallel}Seq Scan on {:?}", self.access)?,
+            PathKind::Index(search) => {
+                write!(f, "Index Scan using {} on {:?}", search.index.name, self.access)?;
+            }
+            PathKind::Bitmap(_) => write!(f, "Bitmap Heap Scan on {:?}", self.access)?,
+        }
         let filters = self.filters.iter().chain(&self.dynamic_filters);
         for filter in filters {
             write!(f, ", filter={filter}")?;
@@ -179,7 +193,8 @@ impl ExecutionPlan for ScanExec {
         let mut parts = self.parts.lock();
         let parts = parts.get_or_insert_with(|| ParallelRange::new(self.access.blocks())).clone();
         let unordered = self.partitions() > 1;
-        let (access, columns) = (self.access.clone(), self.columns.clone());
+        let columns = self.columns.clone();
+        let access = (self.access.clone(), Arc::clone(&self.path));
         let decoded = Arc::clone(&self.decoded);
         Ok(Box::pin(cooperative(ScanStream {
             reader: PartitionReader::new(
@@ -189,8 +204,10 @@ impl ExecutionPlan for ScanExec {
                 columns,
                 decoded,
                 (self.counters.clone(), partition),
+                self.fetch,
             ),
             filters: self.filters.clone(),
+            covered: Arc::clone(&self.path),
             dynamic_filters: self.dynamic_filters.clone(),
             left: self.fetch,
             schema: Arc::clone(&self.schema),
@@ -210,7 +227,7 @@ impl ExecutionPlan for ScanExec {
         _inputs: &[Arc<Statistics>],
         _args: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
-        Ok(Arc::new(self.access.statistics(&self.schema)))
+        Ok(Arc::new(self.access.statistics(&self.schema, self.path.rows)))
     }
 
     fn with_fetch(&self, fetch: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
@@ -246,6 +263,8 @@ impl ExecutionPlan for ScanExec {
 struct ScanStream {
     reader: PartitionReader,
     filters: Vec<Arc<dyn PhysicalExpr>>,
+    /// Which filters the indexes cover.
+    covered: Arc<AccessPath>,
     dynamic_filters: Vec<Arc<dyn PhysicalExpr>>,
     /// The rows that are still wanted.
     left: Option<usize>,
@@ -268,11 +287,16 @@ impl ScanStream {
     fn result(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
         let timer = self.metrics.elapsed_compute().timer();
         let read = batch.num_rows();
-        let mut batch = filtered(batch, &self.filters)?;
+        let covered = |number: &usize| self.covered.covered.contains(number);
+        let (found, others): (Vec<usize>, Vec<usize>) = (0..self.filters.len()).partition(covered);
+        let mut batch = filtered(batch, found.iter().filter_map(|&at| self.filters.get(at)))?;
+        let rechecked = batch.num_rows();
+        batch = filtered(batch, others.iter().filter_map(|&at| self.filters.get(at)))?;
         let passed = batch.num_rows();
         let columns: Vec<usize> = (0..self.schema.fields().len()).collect();
         batch = filtered(batch.project(&columns)?, &self.dynamic_filters)?;
-        self.removed.removed += (read - passed) as u64;
+        self.removed.removed_by_recheck += (read - rechecked) as u64;
+        self.removed.removed += (rechecked - passed) as u64;
         self.removed.removed_late += (passed - batch.num_rows()) as u64;
         timer.done();
         if let Some(left) = &mut self.left {
@@ -286,7 +310,10 @@ impl ScanStream {
 }
 
 /// The rows for which all filters are true. A filter sees only rows that have passed those before it.
-fn filtered(mut batch: RecordBatch, filters: &[Arc<dyn PhysicalExpr>]) -> Result<RecordBatch> {
+fn filtered<'f>(
+    mut batch: RecordBatch,
+    filters: impl IntoIterator<Item = &'f Arc<dyn PhysicalExpr>>,
+) -> Result<RecordBatch> {
     for filter in filters {
         let rows = batch.num_rows();
         if rows == 0 {

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use trunkline_engine::btree::BtreeError;
 use trunkline_engine::heap::{HeapError, RowError, ToastError};
+use trunkline_engine::index_scan::IndexScanError;
 use trunkline_engine::pool::ReadError;
 use trunkline_engine::storage::{Relation, StorageError};
 use trunkline_format::Tid;
@@ -15,6 +17,16 @@ pub(super) fn page_error(error: &HeapError) -> SqlError {
     match error {
         HeapError::Read(error) => read_error(error),
         HeapError::NotATable { .. } => corrupted(error),
+    }
+}
+
+/// An index that can't be scanned, or a page of its table that can't be read.
+pub(super) fn index_error(error: &IndexScanError) -> SqlError {
+    match error {
+        IndexScanError::Heap(error) => page_error(error),
+        IndexScanError::Index(BtreeError::Read(error)) => read_error(error),
+        IndexScanError::Index(error) => SqlError::new(SqlState::INDEX_CORRUPTED, error.to_string()),
+        IndexScanError::Row(error) => row_error(error),
     }
 }
 

@@ -7,25 +7,27 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use datafusion::common::runtime::SpawnedTask;
 use trunkline_engine::heap::{
-    HeapPage, HeapRow, HeapScan, PageBatch, RowError, ScanOptions, ToastBatch, ToastReader,
-    has_external,
+    HeapPage, HeapRow, PageBatch, RowError, ScanOptions, ToastBatch, ToastReader, has_external,
 };
 use trunkline_engine::pool::{Backend, ReadError};
-use trunkline_engine::read_stream::{ParallelRange, RegisteredStream, StreamOptions};
+use trunkline_engine::read_stream::{ParallelRange, StreamOptions};
 use trunkline_sql::SqlError;
 
 use super::access::TableAccess;
 use super::cancellation::IoWait;
 use super::columns::ScanColumns;
-use super::counters::{ScanCounters, ScanCounts};
-use super::failure::{page_error, read_error, row_error};
+use super::counters::ScanCounters;
+use super::failure::{read_error, row_error};
+use super::page_source::PageSource;
 use super::row_decoder::{Fetched, ROWS_PER_PAGE, RowDecoder};
+use crate::access_path::AccessPath;
 
 /// The rows of the first batch, so that the first rows are available soon.
 const FIRST_ROWS: usize = 256;
@@ -49,6 +51,7 @@ const PAGES_PER_TURN: usize = 256;
 /// Reads one partition.
 pub(super) struct PartitionReader {
     access: TableAccess,
+    path: Arc<AccessPath>,
     parts: ParallelRange,
     unordered: bool,
     decoder: RowDecoder,
@@ -85,7 +88,7 @@ struct Open {
 }
 
 struct OpenScan {
-    heap: RegisteredStream<HeapScan<ParallelRange>>,
+    pages: PageSource,
     toast: Option<ToastReader>,
     values: ToastBatch,
     counters: (ScanCounters, usize),
@@ -93,15 +96,12 @@ struct OpenScan {
 
 impl Drop for OpenScan {
     fn drop(&mut self) {
-        let (streams, mut buffers) = {
-            let heap = self.heap.lock();
-            (heap.stats(), heap.buffer_usage())
-        };
+        let mut counts = self.pages.counts();
         if let Some(toast) = &self.toast {
-            buffers.add(&toast.buffer_usage());
+            counts.buffers.add(&toast.buffer_usage());
         }
         let (counters, partition) = &self.counters;
-        counters.add(*partition, &ScanCounts { streams, buffers, ..ScanCounts::default() });
+        counters.add(*partition, &counts);
         counters.closed();
     }
 }
@@ -116,19 +116,22 @@ struct FetchResult {
 
 impl PartitionReader {
     pub(super) fn new(
-        access: TableAccess,
+        (access, path): (TableAccess, Arc<AccessPath>),
         parts: ParallelRange,
         unordered: bool,
         columns: ScanColumns,
         schema: SchemaRef,
         counters: (ScanCounters, usize),
+        fetch: Option<usize>,
     ) -> Self {
         let may_toast = access.files.toast.is_some() && columns.has_varlena();
         let decoder = RowDecoder::new(columns, &access.files.rows, schema, BATCH_ROWS);
         let (state, copied) = (State::Start, PageBatch::new());
-        let target = FIRST_ROWS;
+        // With a limit, pages aren't read for rows that aren't wanted.
+        let target = fetch.unwrap_or(FIRST_ROWS).clamp(1, FIRST_ROWS);
         Self {
             access,
+            path,
             parts,
             unordered,
             decoder,
@@ -177,7 +180,7 @@ impl PartitionReader {
                 }
             }
             if self.decoder.rows() >= self.target || self.decoder.bytes() >= BATCH_BYTES {
-                self.target = BATCH_ROWS;
+                self.target = if self.target < FIRST_ROWS { FIRST_ROWS } else { BATCH_ROWS };
                 return Poll::Ready(self.decoder.finish().map(Some));
             }
         }
@@ -202,20 +205,18 @@ impl PartitionReader {
     fn open(&self) -> Result<Open, SqlError> {
         let mut backend = self.access.session()?;
         backend.session().set_may_block(false);
-        let options = self.access.scan_options(self.unordered);
-        let options = ScanOptions { page_use: self.decoder.page_use(), ..options };
-        let ScanOptions { stream, .. } = options;
-        let transactions = &self.access.transactions;
-        let rows = &self.access.files.rows;
-        let heap = HeapScan::new(&backend, rows, self.parts.clone(), transactions, options);
+        let ScanOptions { stream, .. } = self.access.scan_options(self.unordered);
+        let page_use = self.decoder.page_use();
+        let kind = &self.path.kind;
+        let pages =
+            PageSource::open(&backend, &self.access, kind, &self.parts, self.unordered, page_use)?;
         let toast = self.access.files.toast.clone().filter(|_| self.may_toast).map(|table| {
             let stream = StreamOptions { sequential: false, ..stream };
-            ToastReader::new(&backend, table, transactions, stream)
+            ToastReader::new(&backend, table, &self.access.transactions, stream)
         });
-        let heap = self.access.streams.register(heap);
         let (values, counters) = (ToastBatch::new(), self.counters.clone());
         counters.0.opened();
-        Ok(Open { backend, scan: OpenScan { heap, toast, values, counters } })
+        Ok(Open { backend, scan: OpenScan { pages, toast, values, counters } })
     }
 
     /// Decodes the next page, or copies it if it must wait for TOAST values.
@@ -235,23 +236,24 @@ impl PartitionReader {
         let Self { state, decoder, copied, may_toast, .. } = self;
         let State::Reading(open) = state else { return Poll::Ready(Ok((true, false))) };
         let Open { backend, scan } = &mut **open;
-        let mut heap = scan.heap.lock();
-        let page = ready!(heap.poll_page(context, backend)).map_err(|error| page_error(&error))?;
-        let ended = page.is_none();
-        if let Some(page) = page {
-            if !copied.is_empty() || (*may_toast && has_toast(&page)) {
+        let OpenScan { pages, values, .. } = scan;
+        let may_toast = *may_toast;
+        let ended = ready!(pages.poll_page(context, backend, |page| {
+            let Some(page) = page else { return Ok(true) };
+            if !copied.is_empty() || (may_toast && has_toast(&page)) {
                 let rows = rows_of(page.rows())?;
-                rows.iter().for_each(|row| decoder.pointers(row, &mut scan.values));
-                if !copied.is_empty() || !scan.values.is_empty() {
+                rows.iter().for_each(|row| decoder.pointers(row, values));
+                if !copied.is_empty() || !values.is_empty() {
                     copied.push(&page);
                 } else {
-                    decode(decoder, &rows, &scan.values)?;
+                    decode(decoder, &rows, values)?;
                 }
             } else if !decoder.decode_plain(&page)? {
-                decode(decoder, &rows_of(page.rows())?, &scan.values)?;
+                decode(decoder, &rows_of(page.rows())?, values)?;
             }
-        }
-        let full = copied.len() >= COPIED_PAGES_MAX || scan.values.bytes() >= FETCH_BYTES;
+            Ok(false)
+        }))?;
+        let full = copied.len() >= COPIED_PAGES_MAX || values.bytes() >= FETCH_BYTES;
         Poll::Ready(Ok((ended, full)))
     }
 

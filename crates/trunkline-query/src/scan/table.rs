@@ -4,13 +4,24 @@ use std::sync::Arc;
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Result, Statistics, ToDFSchema};
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::{Result as PlanResult, Statistics, ToDFSchema};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
+use trunkline_engine::catalog::Database;
+use trunkline_format::Oid;
+use trunkline_format::catalog::ColumnStatisticsRow;
+use trunkline_sql::{SqlError, SqlState};
+
 use super::access::TableAccess;
-use super::columns::ScanColumns;
+use super::cancellation::cancelled;
+use super::columns::{ScanColumns, Source, catalog_error};
 use super::exec::ScanExec;
+use crate::access_path::{
+    AccessPath, Choice, Clause, Clauses, FilterColumn, PathKind, TableIndexes, TableStatistics,
+};
+use crate::environment::Environment;
 use crate::error::to_datafusion;
 
 /// A table with the columns that a statement uses.
@@ -19,17 +30,119 @@ pub(crate) struct ScanTable {
     access: TableAccess,
     columns: ScanColumns,
     schema: SchemaRef,
+    source: PathSource,
+}
+
+/// What the access paths of a table are made from.
+#[derive(Debug, Clone)]
+pub(crate) struct PathSource {
+    pub(crate) environment: Environment,
+    pub(crate) database: Arc<Database>,
+    pub(crate) table: Oid,
 }
 
 impl ScanTable {
     /// The columns have these names in plans.
-    pub(crate) fn new(access: TableAccess, columns: ScanColumns, names: &[String]) -> Self {
+    pub(crate) fn new(
+        access: TableAccess,
+        columns: ScanColumns,
+        names: &[String],
+        source: PathSource,
+    ) -> Self {
         let fields = names.iter().zip(&columns.decoded);
         // Nothing is declared NOT NULL, because rows of outer joins pass through the same schema.
         let fields =
             fields.map(|(name, column)| Field::new(name, column.carrier.data_type(), true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        Self { access, columns, schema }
+        Self { access, columns, schema, source }
+    }
+
+    /// What the filters say about single columns.
+    fn clauses(&self, filters: &[Expr]) -> Vec<Clause> {
+        let columns = |name: &str| {
+            let decoded = self.columns.decoded.get(self.schema.index_of(name).ok()?)?;
+            match decoded.source {
+                Source::Stored { place, .. } => {
+                    Some(FilterColumn { place, carrier: decoded.carrier })
+                }
+                Source::System(_) => None,
+            }
+        };
+        let clauses = Clauses::new(&self.source.environment, &columns);
+        filters.iter().map(|filter| clauses.of(filter)).collect()
+    }
+
+    /// Chooses how a scan with these filters gets to its rows.
+    async fn path(
+        &self,
+        filters: &[Expr],
+        tasks: usize,
+        fetch: Option<usize>,
+    ) -> Result<AccessPath, SqlError> {
+        let PathSource { environment, database, table } = &self.source;
+        let Some(table) = database.relation(*table) else { return Ok(AccessPath::sequential()) };
+        let clauses = self.clauses(filters);
+        let indexes = TableIndexes::of(database, table);
+        // If no index can be searched for anything, nothing is to be chosen or estimated.
+        let is_known = clauses.iter().any(|clause| *clause != Clause::Other);
+        let (statistics, why_none) = match !is_known || indexes.usable.is_empty() {
+            true => (TableStatistics::default(), None),
+            false => match self.statistics_rows(table.oid).await {
+                Ok(rows) => {
+                    let catalog = &environment.catalog;
+                    (TableStatistics::of(database, catalog, table, &rows), None)
+                }
+                Err(error) if error.code() == SqlState::QUERY_CANCELED => return Err(error),
+                // They are only estimates, and the table can be read without them.
+                Err(error) => (TableStatistics::default(), Some(error.to_string())),
+            },
+        };
+        let blocks = indexes.usable.iter().map(|index| self.access.index_blocks(index.oid));
+        let blocks: Vec<_> = blocks.collect();
+        // As in PostgreSQL, a value of variable length counts 32 bytes.
+        let widths = self.columns.stored.iter().map(|column| match column.len {
+            len if len > 0 => f64::from(len),
+            _ => 32.0,
+        });
+        let choice = Choice {
+            environment,
+            database,
+            table,
+            indexes: &indexes,
+            statistics: &statistics,
+            settings: self.access.planner(),
+            index_blocks: &blocks,
+            blocks: self.access.blocks(),
+            rows: self.access.estimated_rows(widths.sum()),
+            reads: self.access.reads_max(),
+            work_mem: self.access.work_mem(),
+            tasks,
+            fetch,
+        };
+        let mut path = choice.path(&clauses);
+        path.unused.extend(why_none.map(|why| ("pg_statistic".to_owned(), why)));
+        Ok(path)
+    }
+
+    /// The table's rows of `pg_statistic`, which a thread for blocking work reads if nobody has.
+    async fn statistics_rows(&self, table: Oid) -> Result<Arc<Vec<ColumnStatisticsRow>>, SqlError> {
+        if let Some(known) = self.source.database.known_statistics(table) {
+            return Ok(known);
+        }
+        let mut backend = self.access.session()?;
+        let database = Arc::clone(&self.source.database);
+        let waiting = self.access.cancellation.wait_for_io();
+        let read = SpawnedTask::spawn_blocking(move || {
+            database.column_statistics(&mut backend, table).map_err(|error| {
+                match error.is_cancelled() {
+                    true => cancelled(),
+                    false => catalog_error(&error),
+                }
+            })
+        });
+        let read = read.await;
+        drop(waiting);
+        read.map_err(|error| SqlError::internal(error.to_string()))?
     }
 }
 
@@ -44,14 +157,14 @@ impl TableProvider for ScanTable {
     }
 
     fn statistics(&self) -> Option<Statistics> {
-        Some(self.access.statistics(&self.schema))
+        Some(self.access.statistics(&self.schema, None))
     }
 
     /// All filters are evaluated by the scan. Those with volatile functions aren't offered.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],
-    ) -> Result<Vec<TableProviderFilterPushDown>> {
+    ) -> PlanResult<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Exact; filters.len()])
     }
 
@@ -61,7 +174,7 @@ impl TableProvider for ScanTable {
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
         limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
         self.access.cancellation.check().map_err(to_datafusion)?;
         let all: Vec<usize> = (0..self.schema.fields().len()).collect();
         let projection = projection.unwrap_or(&all).clone();
@@ -76,14 +189,19 @@ impl TableProvider for ScanTable {
         }
         let schema = Arc::new(self.schema.project(&decoded)?);
         let by_name = schema.as_ref().clone().to_dfschema()?;
-        let filters =
-            filters.iter().map(|filter| state.create_physical_expr(filter.clone(), &by_name));
-        let filters = filters.collect::<Result<Vec<_>>>()?;
-        let columns = self.columns.select(&decoded);
         let most = self.access.partitions_max();
         let partitions = state.config().target_partitions().min(most);
+        let path = self.path(filters, partitions, limit).await.map_err(to_datafusion)?;
+        let filters =
+            filters.iter().map(|filter| state.create_physical_expr(filter.clone(), &by_name));
+        let filters = filters.collect::<PlanResult<Vec<_>>>()?;
+        let columns = self.columns.select(&decoded);
+        let partitions = match path.kind {
+            PathKind::Sequential => partitions,
+            _ => 1,
+        };
         let scan = ScanExec::new(
-            self.access.clone(),
+            (self.access.clone(), path),
             columns,
             schema,
             projection.len(),

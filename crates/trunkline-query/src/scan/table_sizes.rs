@@ -1,4 +1,4 @@
-//! The sizes of the tables of a statement, which workers ask for.
+//! The sizes of the tables of a statement, and of their indexes, which workers ask for.
 //!
 //! A task must not ask by itself, because the call doesn't return while a file system hangs, and the
 //! statement could neither be cancelled nor reach its time limit. So all sizes are asked for before a

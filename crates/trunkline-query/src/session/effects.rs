@@ -9,6 +9,7 @@ use trunkline_format::text_output::{ByteaOutput, IntervalStyle, Utc};
 use trunkline_sql::catalog::{SearchPath, SqlCatalog};
 use trunkline_sql::functions::CallSettings;
 
+use crate::access_path::PlannerSettings;
 use crate::settings::{SettingsStore, identifiers, zone_shown_as};
 use crate::statement::StatementOptions;
 
@@ -58,6 +59,23 @@ pub(super) fn statement_options(store: &SettingsStore) -> StatementOptions {
         work_mem: (store.number("work_mem") as usize).saturating_mul(1024),
         hash_mem_multiplier: store.number("hash_mem_multiplier"),
         io: Some(Arc::new(store.engine_settings())),
+        planner: planner_settings(store),
         ..StatementOptions::default()
+    }
+}
+
+/// What the costs of access paths depend on.
+fn planner_settings(store: &SettingsStore) -> PlannerSettings {
+    let is_on = |name: &str| store.value(name) == "on";
+    PlannerSettings {
+        seq_page_cost: store.number("seq_page_cost"),
+        random_page_cost: store.number("random_page_cost"),
+        cpu_tuple_cost: store.number("cpu_tuple_cost"),
+        cpu_index_tuple_cost: store.number("cpu_index_tuple_cost"),
+        cpu_operator_cost: store.number("cpu_operator_cost"),
+        effective_cache_size: store.number("effective_cache_size"),
+        enable_seqscan: is_on("enable_seqscan"),
+        enable_indexscan: is_on("enable_indexscan"),
+        enable_bitmapscan: is_on("enable_bitmapscan"),
     }
 }

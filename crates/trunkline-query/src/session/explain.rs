@@ -13,12 +13,21 @@ use crate::explain::ExplainOptions;
 use crate::statement::{ResultColumn, explain_columns, explain_statement};
 
 /// Settings that plans depend on.
-const PLAN_SETTINGS: [&str; 6] = [
+const PLAN_SETTINGS: [&str; 15] = [
+    "cpu_index_tuple_cost",
+    "cpu_operator_cost",
+    "cpu_tuple_cost",
+    "effective_cache_size",
     "effective_io_concurrency",
+    "enable_bitmapscan",
+    "enable_indexscan",
+    "enable_seqscan",
     "hash_mem_multiplier",
     "io_combine_limit",
     "max_parallel_workers_per_gather",
+    "random_page_cost",
     "search_path",
+    "seq_page_cost",
     "work_mem",
 ];
 

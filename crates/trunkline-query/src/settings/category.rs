@@ -11,6 +11,8 @@ const BACKGROUND_WRITER: &str = "Resource Usage / Background Writer";
 const IO: &str = "Resource Usage / I/O";
 const WORKERS: &str = "Resource Usage / Worker Processes";
 const CHECKPOINTS: &str = "Write-Ahead Log / Checkpoints";
+const COSTS: &str = "Query Tuning / Planner Cost Constants";
+const METHODS: &str = "Query Tuning / Planner Method Configuration";
 const WHAT_TO_LOG: &str = "Reporting and Logging / What to Log";
 const STATEMENTS: &str = "Client Connection Defaults / Statement Behavior";
 const LOCALE: &str = "Client Connection Defaults / Locale and Formatting";
@@ -58,6 +60,18 @@ const GROUPS: &[(&str, &[&str])] = &[
         CHECKPOINTS,
         &["checkpoint_completion_target", "checkpoint_flush_after", "checkpoint_timeout"],
     ),
+    (
+        COSTS,
+        &[
+            "cpu_index_tuple_cost",
+            "cpu_operator_cost",
+            "cpu_tuple_cost",
+            "effective_cache_size",
+            "random_page_cost",
+            "seq_page_cost",
+        ],
+    ),
+    (METHODS, &["enable_bitmapscan", "enable_indexscan", "enable_seqscan"]),
     (WHAT_TO_LOG, &["application_name"]),
     (
         STATEMENTS,

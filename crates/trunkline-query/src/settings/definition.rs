@@ -83,6 +83,8 @@ const fn words(words: &'static [&'static str]) -> ValueKind {
     ValueKind::Plain(Kind::Choice { words })
 }
 
+/// A cost, which is only compared with others.
+const COST: ValueKind = ValueKind::Plain(Kind::Real { min: 0.0, max: f64::MAX });
 const BOOL: ValueKind = ValueKind::Plain(Kind::Boolean);
 const MILLISECONDS: ValueKind = integer(Unit::Milliseconds, 0, i32::MAX);
 const ISOLATION_LEVELS: &[&str] =
@@ -134,6 +136,27 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
         "Sets the message levels that are sent to the client.",
     ),
     setting(
+        "cpu_index_tuple_cost",
+        COST,
+        User,
+        "0.005",
+        "Sets the planner's estimate of the cost of processing each index entry during an index scan.",
+    ),
+    setting(
+        "cpu_operator_cost",
+        COST,
+        User,
+        "0.0025",
+        "Sets the planner's estimate of the cost of processing each operator or function call.",
+    ),
+    setting(
+        "cpu_tuple_cost",
+        COST,
+        User,
+        "0.01",
+        "Sets the planner's estimate of the cost of processing each tuple (row).",
+    ),
+    setting(
         "data_checksums",
         BOOL,
         Internal,
@@ -170,6 +193,28 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
         "Sets the default read-only status of new transactions.",
     )
     .reported(15),
+    setting(
+        "effective_cache_size",
+        integer(Unit::Blocks, 1, i32::MAX),
+        User,
+        "4GB",
+        "Sets the planner's assumption about the total size of the data caches.",
+    ),
+    setting(
+        "enable_bitmapscan",
+        BOOL,
+        User,
+        "on",
+        "Enables the planner's use of bitmap-scan plans.",
+    ),
+    setting("enable_indexscan", BOOL, User, "on", "Enables the planner's use of index-scan plans."),
+    setting(
+        "enable_seqscan",
+        BOOL,
+        User,
+        "on",
+        "Enables the planner's use of sequential-scan plans.",
+    ),
     setting(
         "extra_float_digits",
         integer(Unit::None, -15, 3),
@@ -275,6 +320,13 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
         "Sets the maximum number of parallel processes per executor node.",
     ),
     setting(
+        "random_page_cost",
+        COST,
+        User,
+        "4",
+        "Sets the planner's estimate of the cost of a nonsequentially fetched disk page.",
+    ),
+    setting(
         "search_path",
         ValueKind::Names,
         User,
@@ -288,6 +340,13 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
         Internal,
         "",
         "Shows the number of pages per disk file.",
+    ),
+    setting(
+        "seq_page_cost",
+        COST,
+        User,
+        "1",
+        "Sets the planner's estimate of the cost of a sequentially fetched disk page.",
     ),
     setting(
         "server_encoding",

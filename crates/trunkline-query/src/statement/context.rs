@@ -16,6 +16,7 @@ use trunkline_sql::SqlError;
 use super::memory::OperationMemory;
 use super::optimizer::{logical_rules, physical_rules};
 use super::query_planner::StatementPlanner;
+use crate::access_path::PlannerSettings;
 use crate::environment::Environment;
 use crate::error::from_datafusion;
 use crate::scan::Cancellation;
@@ -37,6 +38,8 @@ pub struct StatementOptions {
     /// How tables are read, such as `effective_io_concurrency`. Without it, as the engine's settings
     /// say.
     pub io: Option<Arc<Settings>>,
+    /// What the costs of access paths depend on, such as `random_page_cost`.
+    pub planner: PlannerSettings,
 }
 
 impl Default for StatementOptions {
@@ -48,6 +51,7 @@ impl Default for StatementOptions {
             join_memory: None,
             temporary_directory: None,
             io: None,
+            planner: PlannerSettings::default(),
         }
     }
 }

@@ -242,6 +242,8 @@ pub(super) async fn physical_plan(
         streams: streams.clone(),
         cancellation: context.cancellation.clone(),
         sizes,
+        planner: Arc::new(context.options.planner),
+        work_mem: context.options.work_mem,
     };
     let logical = with_stack_for(nesting, || logical_plan(statement, context, reads))?;
     let state = context.options.state(&context.cancellation)?;

@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 #![expect(clippy::panic, reason = "a test that cannot go on ends, also in its helpers")]
 
+mod access_paths;
 mod alter_system;
 #[path = "../../../trunkline-sql/tests/it/answers.rs"]
 mod answers;

@@ -1,0 +1,125 @@
+//! Chooses how a bitmap is made: of which indexes, combined with AND and OR (`indxpath.c`).
+
+use super::clause::Clause;
+use super::cost::{Cost, bitmap_pages};
+use super::index_search::{Found, Searches};
+use super::path::BitmapNode;
+
+/// The most indexes that are combined with AND.
+const COMBINED_MAX: usize = 8;
+
+/// The bytes that a bitmap needs for a page; see the engine's `tid_bitmap`.
+const BITMAP_PAGE_BYTES: f64 = 98.0;
+
+/// A bitmap with its estimates.
+#[derive(Debug, Clone)]
+pub(super) struct FoundBitmap {
+    pub(super) node: BitmapNode,
+    cost: Cost,
+    selectivity: f64,
+    /// The filters that the bitmap covers.
+    pub(super) covered: Vec<usize>,
+    used: Vec<usize>,
+}
+
+impl Searches<'_> {
+    /// The cheapest bitmap.
+    pub(super) fn bitmap(&self, found: &[Found], clauses: &[Clause]) -> Option<FoundBitmap> {
+        let mut all: Vec<FoundBitmap> = found.iter().map(|found| self.of_search(found)).collect();
+        for (number, clause) in clauses.iter().enumerate() {
+            let Clause::Any(arms) = clause else { continue };
+            if let Some((bitmap, is_exact)) = self.any(arms) {
+                let covered = if is_exact { vec![number] } else { Vec::new() };
+                all.push(FoundBitmap { used: vec![number], covered, ..bitmap });
+            }
+        }
+        // As in `choose_bitmap_and`: each index that has conditions of its own is added if that is
+        // cheaper. Begin with every one of them.
+        all.sort_by(|one, other| {
+            let key = |bitmap: &FoundBitmap| (bitmap.cost.total, bitmap.selectivity);
+            key(one).partial_cmp(&key(other)).unwrap_or(std::cmp::Ordering::Equal)
+        });
+        let mut best: Option<(Cost, FoundBitmap)> = None;
+        for first in 0..all.len().min(COMBINED_MAX) {
+            let Some(mut combined) = all.get(first).cloned() else { break };
+            let mut cost = self.bitmap_cost(&combined);
+            for other in all.iter().skip(first + 1).take(COMBINED_MAX) {
+                if other.used.iter().any(|number| combined.used.contains(number)) {
+                    continue;
+                }
+                let both = self.and(&combined, other);
+                let with = self.bitmap_cost(&both);
+                if with.is_below(&cost) {
+                    (combined, cost) = (both, with);
+                }
+            }
+            if best.as_ref().is_none_or(|(known, _)| cost.is_below(known)) {
+                best = Some((cost, combined));
+            }
+        }
+        best.map(|(_, bitmap)| bitmap)
+    }
+
+    fn of_search(&self, found: &Found) -> FoundBitmap {
+        let added = self.settings.bitmap_row() * found.cost.rows;
+        let total = found.cost.cost.total + added;
+        FoundBitmap {
+            node: BitmapNode::Index(found.search.clone()),
+            cost: Cost { total, startup: total, disabled: 0 },
+            selectivity: found.size.selectivity,
+            covered: found.conditions.covered.clone(),
+            used: found.conditions.used.clone(),
+        }
+    }
+
+    fn and(&self, one: &FoundBitmap, other: &FoundBitmap) -> FoundBitmap {
+        let mut parts = match &one.node {
+            BitmapNode::And(parts) => parts.clone(),
+            node => vec![node.clone()],
+        };
+        parts.push(other.node.clone());
+        // cost_bitmap_and_node: a hundred operators for each input but the first.
+        let total = one.cost.total + other.cost.total + 100.0 * self.settings.cpu_operator_cost;
+        let concat = |one: &[usize], other: &[usize]| [one, other].concat();
+        FoundBitmap {
+            node: BitmapNode::And(parts),
+            cost: Cost { total, startup: total, disabled: 0 },
+            selectivity: one.selectivity * other.selectivity,
+            covered: concat(&one.covered, &other.covered),
+            used: concat(&one.used, &other.used),
+        }
+    }
+
+    /// The bitmap of the rows for which one of the arms is true, and whether it says as much as they do.
+    fn any(&self, arms: &[Clause]) -> Option<(FoundBitmap, bool)> {
+        let mut parts = Vec::with_capacity(arms.len());
+        let (mut total, mut is_exact) = (0.0, true);
+        for arm in arms {
+            let arm: Vec<Clause> = arm.conjuncts().into_iter().cloned().collect();
+            // Each arm must have a bitmap, or rows would be missing.
+            let bitmap = self.bitmap(&self.all(&arm), &arm)?;
+            is_exact &= (0..arm.len()).all(|part| bitmap.covered.contains(&part));
+            total += bitmap.cost.total;
+            parts.push(bitmap.node);
+        }
+        total += 100.0 * self.settings.cpu_operator_cost * (parts.len() as f64 - 1.0).max(0.0);
+        let bitmap = FoundBitmap {
+            node: BitmapNode::Or(parts),
+            cost: Cost { total, startup: total, disabled: 0 },
+            selectivity: self.estimates.any(arms),
+            covered: Vec::new(),
+            used: Vec::new(),
+        };
+        Some((bitmap, is_exact))
+    }
+
+    pub(super) fn bitmap_cost(&self, bitmap: &FoundBitmap) -> Cost {
+        let table = &self.table;
+        let rows = (bitmap.selectivity * table.rows).max(1.0);
+        let room = self.work_mem as f64 / BITMAP_PAGE_BYTES;
+        let pages = bitmap_pages(table, rows);
+        // About half of the pages become lossy at a time.
+        let lossy = if pages > room { (1.0 - room / 2.0 / pages).clamp(0.0, 1.0) } else { 0.0 };
+        self.settings.bitmap_scan(table, bitmap.cost, rows, lossy)
+    }
+}

@@ -1,0 +1,333 @@
+//! **Costs**, in PostgreSQL's units: one page of a sequential scan costs `seq_page_cost`, which is 1.
+//!
+//! The formulas are those of `costsize.c` and `selfuncs.c`, with one difference (decision 0032): in
+//! PostgreSQL up to 19, an index scan reads one page of the table at a time. Our scans have several
+//! reads in flight, so a random read costs less if there are others to read meanwhile:
+//!
+//! ```text
+//!   random(n) = seq_page_cost + (random_page_cost - seq_page_cost) / n
+//! ```
+//! where `n` is the number of reads that can be in flight together.
+
+/// The settings that costs depend on, with PostgreSQL's names and defaults.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlannerSettings {
+    /// `seq_page_cost`
+    pub seq_page_cost: f64,
+    /// `random_page_cost`
+    pub random_page_cost: f64,
+    /// `cpu_tuple_cost`
+    pub cpu_tuple_cost: f64,
+    /// `cpu_index_tuple_cost`
+    pub cpu_index_tuple_cost: f64,
+    /// `cpu_operator_cost`
+    pub cpu_operator_cost: f64,
+    /// `effective_cache_size`, in blocks.
+    pub effective_cache_size: f64,
+    /// `enable_seqscan`
+    pub enable_seqscan: bool,
+    /// `enable_indexscan`
+    pub enable_indexscan: bool,
+    /// `enable_bitmapscan`
+    pub enable_bitmapscan: bool,
+}
+
+impl Default for PlannerSettings {
+    fn default() -> Self {
+        Self {
+            seq_page_cost: 1.0,
+            random_page_cost: 4.0,
+            cpu_tuple_cost: 0.01,
+            cpu_index_tuple_cost: 0.005,
+            cpu_operator_cost: 0.0025,
+            effective_cache_size: 524_288.0,
+            enable_seqscan: true,
+            enable_indexscan: true,
+            enable_bitmapscan: true,
+        }
+    }
+}
+
+/// What a path costs.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Cost {
+    /// How many of its nodes are disabled by a setting (`disabled_nodes`). A path with fewer of them is
+    /// always preferred.
+    pub(crate) disabled: u32,
+    /// Before the first row.
+    pub(crate) startup: f64,
+    /// All rows.
+    pub(crate) total: f64,
+}
+
+impl Cost {
+    /// The costs if only this fraction of the rows is wanted.
+    pub(super) fn of_fraction(self, fraction: f64) -> Self {
+        let total = self.startup + (self.total - self.startup) * fraction.clamp(0.0, 1.0);
+        Self { total, ..self }
+    }
+
+    /// Whether this is better than another cost.
+    pub(super) fn is_below(&self, other: &Self) -> bool {
+        (self.disabled, self.total) < (other.disabled, other.total)
+    }
+}
+
+/// A table whose scans are estimated.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TableSize {
+    /// Its blocks.
+    pub(super) pages: f64,
+    /// Its rows.
+    pub(super) rows: f64,
+    /// The reads of its pages that can be in flight together, if there are that many.
+    pub(super) reads: f64,
+    /// The number of conditions that are evaluated for each row.
+    pub(super) filters: f64,
+}
+
+/// What is known about a search of an index.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SearchSize {
+    /// Blocks of the index.
+    pub(super) pages: f64,
+    /// Entries of the index.
+    pub(super) entries: f64,
+    /// The levels above the leaves.
+    pub(super) height: f64,
+    /// The fraction of the rows that match.
+    pub(super) selectivity: f64,
+    /// The fraction of the entries between the first and the last one that a scan may have to look
+    /// at, as the conditions on the leading columns say.
+    pub(super) boundary: f64,
+    /// The places where the scan starts anew.
+    pub(super) descents: f64,
+    /// The conditions on the index.
+    pub(super) conditions: f64,
+    /// How well the order of the table follows that of the index: -1 to 1.
+    pub(super) correlation: f64,
+}
+
+/// The costs of a search, and what it finds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SearchCost {
+    /// Of the index's pages and entries.
+    pub(super) cost: Cost,
+    /// The rows.
+    pub(super) rows: f64,
+}
+
+impl PlannerSettings {
+    /// A random read of a page if `wanted` pages are, of which `most` can be in flight together.
+    pub(super) fn random_read(&self, wanted: f64, most: f64) -> f64 {
+        let together = wanted.min(most).max(1.0);
+        // A user may say that random reads cost less than others.
+        let latency = (self.random_page_cost - self.seq_page_cost).max(0.0);
+        let rest = self.random_page_cost.min(self.seq_page_cost);
+        rest + latency / together
+    }
+
+    /// `cost_seqscan`. The tasks share the CPU time.
+    pub(super) fn sequential(&self, table: &TableSize, tasks: f64) -> Cost {
+        // As in `get_parallel_divisor`, the first task has less time the more others there are.
+        let others = (tasks - 1.0).max(0.0);
+        let shares = others + (1.0 - 0.3 * others).max(0.0);
+        let row = self.cpu_tuple_cost + self.cpu_operator_cost * table.filters;
+        let total = self.seq_page_cost * table.pages + row * table.rows / shares.max(1.0);
+        Cost { disabled: u32::from(!self.enable_seqscan), startup: 0.0, total }
+    }
+
+    /// `genericcostestimate` and `btcostestimate`: the pages and entries of the index.
+    pub(super) fn search(&self, table: &TableSize, search: &SearchSize) -> SearchCost {
+        let rows = (search.selectivity * table.rows).max(1.0);
+        let looked_at = (search.boundary * search.entries).clamp(1.0, search.entries.max(1.0));
+        let pages = match search.entries {
+            entries if search.pages > 1.0 && entries > 1.0 => {
+                (looked_at * search.pages / entries).ceil()
+            }
+            _ => 1.0,
+        };
+        let descents = search.descents.clamp(1.0, search.pages.max(1.0));
+        let pages = pages.max(descents).min(search.pages.max(1.0));
+        // The pages above the leaves are taken for cached; searching them is work for the CPU.
+        let descent = search.entries.max(2.0).log2().ceil() * self.cpu_operator_cost
+            + (search.height + 1.0) * 50.0 * self.cpu_operator_cost;
+        let operators = search.conditions * self.cpu_operator_cost;
+        let startup = descent;
+        let total = startup
+            + descent * (descents - 1.0)
+            + pages * self.random_read(pages, table.reads)
+            + looked_at * (self.cpu_index_tuple_cost + operators);
+        SearchCost { cost: Cost { disabled: 0, startup, total }, rows }
+    }
+
+    /// `cost_index`: the pages of the table in the order of the index.
+    pub(super) fn index_scan(
+        &self,
+        table: &TableSize,
+        search: &SearchSize,
+        found: &SearchCost,
+    ) -> Cost {
+        let rows = found.rows;
+        let most = self.pages_fetched(rows, table, search.pages);
+        let fewest = (search.selectivity * table.pages).ceil().max(1.0);
+        let random = most * self.random_read(most, table.reads);
+        let in_order = self.random_read(fewest, table.reads) + (fewest - 1.0) * self.seq_page_cost;
+        let correlated = search.correlation * search.correlation;
+        let pages = random + correlated * (in_order.min(random) - random);
+        let row = self.cpu_tuple_cost + self.cpu_operator_cost * table.filters;
+        Cost {
+            disabled: u32::from(!self.enable_indexscan),
+            startup: found.cost.startup,
+            total: found.cost.total + pages + rows * row,
+        }
+    }
+
+    /// `cost_bitmap_heap_scan`: the pages of the table, each once. `made` are the costs of the bitmap.
+    pub(super) fn bitmap_scan(&self, table: &TableSize, made: Cost, rows: f64, lossy: f64) -> Cost {
+        let pages = bitmap_pages(table, rows).min(table.pages.max(1.0));
+        // With more of the pages, more of them are neighbours, which are read together.
+        let random = self.random_read(pages, table.reads);
+        let dense = (pages / table.pages.max(1.0)).sqrt();
+        let page =
+            if pages >= 2.0 { random - (random - self.seq_page_cost) * dense } else { random };
+        // All rows of a lossy page are looked at.
+        let per_page = table.rows / table.pages.max(1.0);
+        let looked_at = rows * (1.0 - lossy) + lossy * pages * per_page;
+        let row = self.cpu_tuple_cost + self.cpu_operator_cost * table.filters;
+        Cost {
+            disabled: made.disabled + u32::from(!self.enable_bitmapscan),
+            startup: made.total,
+            total: made.total + pages * page + looked_at * row,
+        }
+    }
+
+    /// The costs of a row in a bitmap: adding it, or combining it with another bitmap.
+    pub(super) fn bitmap_row(&self) -> f64 {
+        0.1 * self.cpu_operator_cost
+    }
+
+    /// `index_pages_fetched`: the formula of Mackert and Lohman for pages that are read again if they
+    /// have left the cache meanwhile.
+    fn pages_fetched(&self, rows: f64, table: &TableSize, index_pages: f64) -> f64 {
+        let pages = table.pages.max(1.0);
+        let cache = (self.effective_cache_size * pages / (pages + index_pages.max(0.0))).max(1.0);
+        let cache = cache.ceil();
+        if pages <= cache {
+            return (2.0 * pages * rows / (2.0 * pages + rows)).min(pages).ceil().max(1.0);
+        }
+        let limit = 2.0 * pages * cache / (2.0 * pages - cache);
+        let fetched = match rows <= limit {
+            true => 2.0 * pages * rows / (2.0 * pages + rows),
+            false => cache + (rows - limit) * (pages - cache) / pages,
+        };
+        fetched.ceil().max(1.0)
+    }
+}
+
+/// The pages that have one of so many rows, which are anywhere.
+pub(super) fn bitmap_pages(table: &TableSize, rows: f64) -> f64 {
+    let pages = table.pages.max(1.0);
+    (2.0 * pages * rows / (2.0 * pages + rows)).ceil().max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: TableSize =
+        TableSize { pages: 1000.0, rows: 100_000.0, reads: 16.0, filters: 1.0 };
+
+    fn close(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-6, "{found}, not {expected}");
+    }
+
+    #[test]
+    fn random_reads_cost_less_if_there_are_others_meanwhile() {
+        let settings = PlannerSettings::default();
+        close(settings.random_read(1.0, 16.0), 4.0);
+        close(settings.random_read(3.0, 16.0), 2.0);
+        close(settings.random_read(1000.0, 16.0), 1.1875);
+        close(settings.random_read(1000.0, 1.0), 4.0);
+        // A user may say that there is no difference, or that random reads are cheaper.
+        let same = PlannerSettings { random_page_cost: 1.0, ..settings };
+        close(same.random_read(1000.0, 16.0), 1.0);
+        let cheaper = PlannerSettings { random_page_cost: 0.5, ..settings };
+        close(cheaper.random_read(1.0, 16.0), 0.5);
+    }
+
+    #[test]
+    fn sequential_scans_cost_what_they_cost_in_postgresql() {
+        let settings = PlannerSettings::default();
+        // 1000 pages, and 100,000 rows at 0.01 + 0.0025.
+        close(settings.sequential(&TABLE, 1.0).total, 2250.0);
+        // Three tasks count as 2.4: get_parallel_divisor.
+        close(settings.sequential(&TABLE, 3.0).total, 1000.0 + 1250.0 / 2.4);
+        let off = PlannerSettings { enable_seqscan: false, ..settings };
+        assert_eq!(off.sequential(&TABLE, 1.0).disabled, 1);
+    }
+
+    #[test]
+    fn pages_are_fetched_again_if_the_cache_is_too_small() {
+        let settings = PlannerSettings::default();
+        // 2 * 1000 * 500 / (2000 + 500)
+        close(settings.pages_fetched(500.0, &TABLE, 10.0), 400.0);
+        close(settings.pages_fetched(1e9, &TABLE, 10.0), 1000.0);
+        let small = PlannerSettings { effective_cache_size: 101.0, ..settings };
+        // The table has 100 of the 101 blocks: 101 * 1000 / 1010. The limit is 2 * 1000 * 100 / 1900.
+        let limit = 200_000.0 / 1900.0;
+        let expected: f64 = 100.0 + (1000.0 - limit) * 900.0 / 1000.0;
+        close(small.pages_fetched(1000.0, &TABLE, 10.0), expected.ceil());
+    }
+
+    #[test]
+    fn a_search_costs_its_pages_and_entries() {
+        let settings = PlannerSettings::default();
+        let search = SearchSize {
+            pages: 300.0,
+            entries: 100_000.0,
+            height: 1.0,
+            selectivity: 0.01,
+            boundary: 0.01,
+            descents: 1.0,
+            conditions: 1.0,
+            correlation: 0.0,
+        };
+        let found = settings.search(&TABLE, &search);
+        close(found.rows, 1000.0);
+        // 17 comparisons and 50 operators for each of 2 levels; 3 pages; 1000 entries at 0.0075.
+        let descent = 17.0 * 0.0025 + 2.0 * 50.0 * 0.0025;
+        close(found.cost.startup, descent);
+        close(found.cost.total, descent + 3.0 * 2.0 + 7.5);
+        // 667 pages in random order, 1000 rows.
+        let random = 667.0 * 1.1875;
+        let scan = settings.index_scan(&TABLE, &search, &found);
+        close(scan.total, found.cost.total + random + 12.5);
+        // With perfect correlation, 10 pages, of which only the first is random.
+        let sorted = SearchSize { correlation: -1.0, ..search };
+        let scan = settings.index_scan(&TABLE, &sorted, &found);
+        close(scan.total, found.cost.total + (1.0 + 3.0 / 10.0) + 9.0 + 12.5);
+    }
+
+    #[test]
+    fn a_bitmap_scan_reads_each_page_once() {
+        let settings = PlannerSettings::default();
+        let made = Cost { total: 20.0, startup: 20.0, disabled: 0 };
+        let random = 1.1875 - (1.1875 - 1.0) * 0.667_f64.sqrt();
+        let scan = settings.bitmap_scan(&TABLE, made, 1000.0, 0.0);
+        close(scan.startup, 20.0);
+        close(scan.total, 20.0 + 667.0 * random + 12.5);
+        // If a tenth of the pages are lossy, their 100 rows each are looked at.
+        let lossy = settings.bitmap_scan(&TABLE, made, 1000.0, 0.1);
+        close(lossy.total, 20.0 + 667.0 * random + (900.0 + 6670.0) * 0.0125);
+    }
+
+    #[test]
+    fn disabled_paths_are_the_last_resort() {
+        let cheap = Cost { disabled: 1, startup: 0.0, total: 1.0 };
+        let dear = Cost { disabled: 0, startup: 0.0, total: 1e9 };
+        assert!(dear.is_below(&cheap) && !cheap.is_below(&dear));
+        let half = Cost { disabled: 0, startup: 10.0, total: 30.0 }.of_fraction(0.5);
+        close(half.total, 20.0);
+    }
+}

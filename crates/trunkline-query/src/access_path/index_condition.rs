@@ -1,0 +1,172 @@
+//! Which clauses an index can be searched for, as conditions of its columns.
+
+use trunkline_format::btree::{Comparison, Condition};
+
+use super::candidate_index::CandidateIndex;
+use super::clause::{Clause, ColumnTest, Constant, Operation, RowTest, Test};
+use super::column_order::ColumnOrder;
+use super::value_conversion::{Converted, converted};
+use crate::environment::Environment;
+
+/// Finds conditions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Conditions<'a> {
+    environment: &'a Environment,
+    /// The database's encoding is UTF-8, as that of constants. In another one, only ASCII is the same.
+    is_utf8: bool,
+}
+
+/// The conditions on an index that follow from clauses.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct IndexConditions {
+    pub(super) conditions: Vec<Condition>,
+    /// The numbers of the clauses that they were made from.
+    pub(super) used: Vec<usize>,
+    /// The numbers of those that say no more than the conditions.
+    pub(super) covered: Vec<usize>,
+}
+
+impl<'a> Conditions<'a> {
+    pub(super) fn new(environment: &'a Environment, encoding: i32) -> Self {
+        // SQL_ASCII has no conversion, so its text is compared byte by byte as well.
+        Self { environment, is_utf8: matches!(encoding, 0 | 6) }
+    }
+
+    /// The conditions on an index that follow from clauses that must all be true.
+    pub(super) fn on(&self, index: &CandidateIndex, clauses: &[Clause]) -> IndexConditions {
+        let mut found = IndexConditions::default();
+        for (number, clause) in clauses.iter().enumerate() {
+            let before = found.conditions.len();
+            let mut exact = true;
+            for part in clause.conjuncts() {
+                exact &= self.add(index, part, &mut found.conditions);
+            }
+            if found.conditions.len() > before {
+                found.used.push(number);
+                if exact {
+                    found.covered.push(number);
+                }
+            }
+        }
+        found
+    }
+
+    /// Adds the conditions of a clause. Returns whether they say as much as the clause.
+    fn add(
+        &self,
+        index: &CandidateIndex,
+        clause: &Clause,
+        conditions: &mut Vec<Condition>,
+    ) -> bool {
+        match clause {
+            Clause::Test(test) => {
+                let (found, before) = (index.columns.iter().enumerate(), conditions.len());
+                // A column may occur in an index twice.
+                conditions.extend(
+                    found
+                        .filter(|(_, column)| column.place == test.column)
+                        .filter_map(|(at, column)| self.condition(at, &column.order, test)),
+                );
+                conditions.len() > before
+            }
+            Clause::Row(row) => {
+                let Some((condition, exact)) = self.row_condition(index, row) else { return false };
+                conditions.push(condition);
+                exact
+            }
+            Clause::All(_) | Clause::Any(_) | Clause::Other => false,
+        }
+    }
+
+    /// The condition of a test on column `at` of an index, or of anything else with this order.
+    pub(super) fn condition(
+        &self,
+        at: usize,
+        order: &ColumnOrder,
+        tested: &ColumnTest,
+    ) -> Option<Condition> {
+        let never = || Condition::AnyOf { column: at, values: Vec::new() };
+        Some(match &tested.test {
+            Test::IsNull => Condition::IsNull { column: at },
+            Test::IsNotNull => Condition::IsNotNull { column: at },
+            Test::Compare(operation, constant) => match self.value(order, *operation, constant)? {
+                Converted::Value(comparison, value) => {
+                    Condition::Compare { column: at, comparison, value: Some(value) }
+                }
+                Converted::Always => Condition::IsNotNull { column: at },
+                Converted::Never => never(),
+            },
+            Test::AnyOf(operation, constants) => {
+                let mut values = Vec::with_capacity(constants.len());
+                for constant in constants {
+                    match self.value(order, *operation, constant)? {
+                        Converted::Value(Comparison::Equal, value) => values.push(Some(value)),
+                        Converted::Never => {}
+                        Converted::Value(comparison, value) => {
+                            let [] = values.as_slice() else { return None };
+                            let [_] = constants.as_slice() else { return None };
+                            let value = Some(value);
+                            return Some(Condition::Compare { column: at, comparison, value });
+                        }
+                        Converted::Always => return None,
+                    }
+                }
+                Condition::AnyOf { column: at, values }
+            }
+        })
+    }
+
+    fn value(
+        &self,
+        order: &ColumnOrder,
+        operation: Operation,
+        constant: &Constant,
+    ) -> Option<Converted> {
+        let (comparison, from) = order.comparison(operation, self.environment)?;
+        if let Constant::Stored(payload) = constant
+            && order.is_text()
+            && !self.is_utf8
+            && !payload.is_ascii()
+        {
+            return None;
+        }
+        converted(order.order, order.input, from, comparison, constant)
+    }
+
+    /// The condition of a row comparison, as far as its columns are the leading ones of the index, and
+    /// whether that is all of it. If it isn't, rows that are equal so far may match, too.
+    fn row_condition(&self, index: &CandidateIndex, row: &RowTest) -> Option<(Condition, bool)> {
+        let mut values = Vec::new();
+        for (field, column) in row.fields.iter().zip(&index.columns) {
+            let catalog = &self.environment.catalog;
+            let order = &column.order;
+            let own = catalog.family_function(order.family, order.input, order.input, 1);
+            let is_same = field.column == column.place
+                && own == Some(field.compare)
+                && self.environment.sorts_by_bytes(field.collation);
+            if !is_same {
+                break;
+            }
+            match &field.constant {
+                Constant::Stored(payload) => {
+                    if order.is_text() && !self.is_utf8 && !payload.is_ascii() {
+                        break;
+                    }
+                    values.push(Some(payload.clone()));
+                }
+                Constant::Null => values.push(None),
+                Constant::Integer(_) => break,
+            }
+        }
+        if values.is_empty() {
+            return None;
+        }
+        let exact = values.len() == row.fields.len();
+        let comparison = match (row.comparison, exact) {
+            (Comparison::Less, false) => Comparison::LessOrEqual,
+            (Comparison::Greater, false) => Comparison::GreaterOrEqual,
+            (comparison, _) => comparison,
+        };
+        Some((Condition::Row { comparison, values }, exact))
+    }
+}

@@ -1,0 +1,148 @@
+//! Searches of single indexes: which part of an index and of its table they look at.
+
+use std::sync::Arc;
+
+use trunkline_format::BlockNo;
+use trunkline_format::btree::{Comparison, Condition, Direction, KeyRanges};
+
+use super::candidate_index::{CandidateIndex, TableIndexes};
+use super::clause::Clause;
+use super::cost::{PlannerSettings, SearchCost, SearchSize, TableSize};
+use super::index_condition::IndexConditions;
+use super::path::IndexSearch;
+use super::selectivity::Estimates;
+
+/// Finds searches, and estimates them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Searches<'a> {
+    pub(super) settings: &'a PlannerSettings,
+    pub(super) indexes: &'a TableIndexes,
+    /// The sizes of the indexes, in their order, in blocks; `None` if a file can't be used.
+    pub(super) index_blocks: &'a [Option<BlockNo>],
+    pub(super) estimates: Estimates<'a>,
+    pub(super) table: TableSize,
+    /// `work_mem`, in bytes.
+    pub(super) work_mem: usize,
+}
+
+/// A search with its estimates.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) search: IndexSearch,
+    pub(super) size: SearchSize,
+    pub(super) cost: SearchCost,
+    pub(super) conditions: IndexConditions,
+}
+
+impl Searches<'_> {
+    /// The searches of all indexes that the clauses say something about.
+    pub(super) fn all(&self, clauses: &[Clause]) -> Vec<Found> {
+        let indexes = self.indexes.usable.iter().zip(self.index_blocks);
+        indexes.filter_map(|(index, blocks)| self.search(index, (*blocks)?, clauses)).collect()
+    }
+
+    /// The search of an index, if the clauses say something about its columns.
+    pub(super) fn search(
+        &self,
+        index: &CandidateIndex,
+        blocks: BlockNo,
+        clauses: &[Clause],
+    ) -> Option<Found> {
+        let found = self.estimates.conditions.on(index, clauses);
+        if found.conditions.is_empty() {
+            return None;
+        }
+        let layout = index.index.layout();
+        let ranges = KeyRanges::new(layout, &found.conditions, Direction::Forward).ok()?;
+        let size = self.search_size(index, blocks, &found.conditions);
+        let cost = self.settings.search(&self.table, &size);
+        let search = IndexSearch {
+            index: Arc::new(index.clone()),
+            conditions: found.conditions.clone(),
+            ranges,
+            entries: cost.rows,
+        };
+        Some(Found { search, size, cost, conditions: found })
+    }
+
+    /// The sizes of a search: which part of the index it looks at, and which part of the table it
+    /// finds.
+    fn search_size(
+        &self,
+        index: &CandidateIndex,
+        blocks: BlockNo,
+        conditions: &[Condition],
+    ) -> SearchSize {
+        let estimates = &self.estimates;
+        let pages = f64::from(blocks);
+        // As for tables, the density of the last VACUUM is applied to the current size.
+        let entries = match (index.entries, index.pages) {
+            (Some(entries), known) if known > 0 => f64::from(entries) / f64::from(known) * pages,
+            _ => self.table.rows,
+        };
+        let (mut selectivity, mut boundary, mut descents) = (1.0, 1.0, 1.0);
+        let mut is_boundary = true;
+        let rows = conditions.iter().any(|condition| matches!(condition, Condition::Row { .. }));
+        for (at, column) in index.columns.iter().enumerate() {
+            let own: Vec<&Condition> =
+                conditions.iter().filter(|condition| is_on(condition, at)).collect();
+            if own.is_empty() && !(rows && at == 0) {
+                // The scan skips to the next value of this column, if there are few of them.
+                let skips = descents * (estimates.distinct(column.place) + 1.0);
+                is_boundary &= skips < pages / 3.0;
+                if is_boundary {
+                    descents = skips;
+                }
+                continue;
+            }
+            let part = estimates.column(column.place, Some(&column.order), &own);
+            selectivity *= part;
+            if is_boundary {
+                boundary *= part;
+                let lists = own.iter().filter_map(|condition| match condition {
+                    Condition::AnyOf { values, .. } => Some(values.len().max(1) as f64),
+                    _ => None,
+                });
+                descents *= lists.reduce(f64::min).unwrap_or(1.0);
+            }
+            // Behind a range, the next column isn't sorted.
+            let is_point = own.iter().any(|condition| {
+                matches!(
+                    condition,
+                    Condition::Compare { comparison: Comparison::Equal, .. }
+                        | Condition::AnyOf { .. }
+                        | Condition::IsNull { .. }
+                )
+            });
+            is_boundary &= is_point;
+        }
+        let first = index.columns.first().and_then(|column| {
+            let found = estimates.statistics.columns.get(&column.place)?;
+            let descending = index.index.layout().keys().first()?.descending;
+            Some(if descending { -found.correlation } else { found.correlation })
+        });
+        // With more columns, the order of the first one says less.
+        let share = if index.key_count > 1 { 0.75 } else { 1.0 };
+        SearchSize {
+            pages,
+            entries,
+            height: if pages > 1.0 { pages.log(300.0).ceil() } else { 0.0 },
+            selectivity,
+            boundary,
+            descents,
+            conditions: conditions.len() as f64,
+            correlation: first.unwrap_or(0.0) * share,
+        }
+    }
+}
+
+/// Whether a condition is on this column alone.
+fn is_on(condition: &Condition, at: usize) -> bool {
+    match condition {
+        Condition::Compare { column, .. }
+        | Condition::AnyOf { column, .. }
+        | Condition::IsNull { column }
+        | Condition::IsNotNull { column } => *column == at,
+        Condition::Row { .. } => at == 0,
+    }
+}

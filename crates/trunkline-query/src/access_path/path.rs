@@ -1,0 +1,85 @@
+//! A chosen access path, as a scan executes it and `EXPLAIN` shows it.
+
+use std::sync::Arc;
+
+use trunkline_engine::btree::Index;
+use trunkline_format::btree::{Condition, KeyRanges};
+
+use super::candidate_index::CandidateIndex;
+use super::cost::Cost;
+
+/// How a scan gets to its rows.
+#[derive(Debug, Clone)]
+pub(crate) struct AccessPath {
+    /// The way.
+    pub(crate) kind: PathKind,
+    /// What it is estimated to cost.
+    pub(crate) cost: Cost,
+    /// The rows that are estimated to pass all filters.
+    pub(crate) rows: Option<f64>,
+    /// Which filters say no more than the conditions on indexes, by their numbers. They are evaluated
+    /// all the same.
+    pub(crate) covered: Vec<usize>,
+    /// Indexes that aren't used, and why.
+    pub(crate) unused: Vec<(String, String)>,
+}
+
+/// The kinds of access paths.
+#[derive(Debug, Clone)]
+pub(crate) enum PathKind {
+    /// All pages, in order.
+    Sequential,
+    /// The rows that an index leads to.
+    Index(IndexSearch),
+    /// The rows of a bitmap, in the order of their blocks.
+    Bitmap(BitmapNode),
+}
+
+/// A search of an index.
+#[derive(Debug, Clone)]
+pub(crate) struct IndexSearch {
+    /// The index.
+    pub(crate) index: Arc<CandidateIndex>,
+    /// What it is searched for, for `EXPLAIN`.
+    pub(crate) conditions: Vec<Condition>,
+    /// The same; `None` if no entry can match.
+    pub(crate) ranges: Option<KeyRanges>,
+    /// The estimated number of entries that match.
+    pub(crate) entries: f64,
+}
+
+/// How a bitmap is made.
+#[derive(Debug, Clone)]
+pub(crate) enum BitmapNode {
+    /// Of the entries of an index.
+    Index(IndexSearch),
+    /// Of the rows that all of these have.
+    And(Vec<BitmapNode>),
+    /// Of the rows that one of these has.
+    Or(Vec<BitmapNode>),
+}
+
+impl AccessPath {
+    /// A sequential scan that nothing is known about.
+    pub(crate) fn sequential() -> Self {
+        let (kind, cost) = (PathKind::Sequential, Cost::default());
+        Self { kind, cost, rows: None, covered: Vec::new(), unused: Vec::new() }
+    }
+}
+
+impl IndexSearch {
+    /// The files and columns of the index.
+    pub(crate) fn index(&self) -> &Index {
+        &self.index.index
+    }
+}
+
+impl BitmapNode {
+    /// The searches of all indexes, in the order in which they are executed.
+    pub(crate) fn searches(&self) -> Vec<&IndexSearch> {
+        match self {
+            Self::Index(search) => vec![search],
+            Self::And(parts) | Self::Or(parts) => parts.iter().flat_map(Self::searches).collect(),
+        }
+    }
+}
