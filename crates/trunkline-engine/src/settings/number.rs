@@ -124,6 +124,11 @@ pub(super) fn show_real(value: f64) -> String {
             let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
             format!("{digits}e-{:0>2}", exponent.trim_start_matches('-'))
         }
+        large if large >= 1e6 => {
+            let text = format!("{rounded:e}");
+            let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+            format!("{digits}e+{exponent:0>2}")
+        }
         // `%g` prints the sign of a negative zero too.
         _ => format!("{rounded}"),
     }

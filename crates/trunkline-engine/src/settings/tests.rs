@@ -399,3 +399,17 @@ fn getters_return_effective_values() -> Result<(), SettingError> {
     );
     Ok(())
 }
+
+#[test]
+fn large_numbers_are_shown_as_by_printf() {
+    let cases = [
+        (999_999.0, "999999"),
+        (999_999.7, "1e+06"),
+        (2_500_000.0, "2.5e+06"),
+        (-1e12, "-1e+12"),
+        (f64::MAX, "1.79769e+308"),
+    ];
+    for (number, expected) in cases {
+        assert_eq!(number::show_real(number), expected);
+    }
+}

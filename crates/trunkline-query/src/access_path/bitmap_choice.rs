@@ -2,7 +2,7 @@
 
 use super::clause::Clause;
 use super::cost::{Cost, bitmap_pages};
-use super::index_search::{Found, Searches};
+use super::index_search::{EstimatedSearch, Searches};
 use super::path::BitmapNode;
 
 /// The most indexes that are combined with AND.
@@ -13,7 +13,7 @@ const BITMAP_PAGE_BYTES: f64 = 98.0;
 
 /// A bitmap with its estimates.
 #[derive(Debug, Clone)]
-pub(super) struct FoundBitmap {
+pub(super) struct EstimatedBitmap {
     pub(super) node: BitmapNode,
     cost: Cost,
     selectivity: f64,
@@ -24,22 +24,27 @@ pub(super) struct FoundBitmap {
 
 impl Searches<'_> {
     /// The cheapest bitmap.
-    pub(super) fn bitmap(&self, found: &[Found], clauses: &[Clause]) -> Option<FoundBitmap> {
-        let mut all: Vec<FoundBitmap> = found.iter().map(|found| self.of_search(found)).collect();
+    pub(super) fn bitmap(
+        &self,
+        found: &[EstimatedSearch],
+        clauses: &[Clause],
+    ) -> Option<EstimatedBitmap> {
+        let mut all: Vec<EstimatedBitmap> =
+            found.iter().map(|found| self.of_search(found)).collect();
         for (number, clause) in clauses.iter().enumerate() {
             let Clause::Any(arms) = clause else { continue };
             if let Some((bitmap, is_exact)) = self.any(arms) {
                 let covered = if is_exact { vec![number] } else { Vec::new() };
-                all.push(FoundBitmap { used: vec![number], covered, ..bitmap });
+                all.push(EstimatedBitmap { used: vec![number], covered, ..bitmap });
             }
         }
         // As in `choose_bitmap_and`: each index that has conditions of its own is added if that is
         // cheaper. Begin with every one of them.
         all.sort_by(|one, other| {
-            let key = |bitmap: &FoundBitmap| (bitmap.cost.total, bitmap.selectivity);
+            let key = |bitmap: &EstimatedBitmap| (bitmap.cost.total, bitmap.selectivity);
             key(one).partial_cmp(&key(other)).unwrap_or(std::cmp::Ordering::Equal)
         });
-        let mut best: Option<(Cost, FoundBitmap)> = None;
+        let mut best: Option<(Cost, EstimatedBitmap)> = None;
         for first in 0..all.len().min(COMBINED_MAX) {
             let Some(mut combined) = all.get(first).cloned() else { break };
             let mut cost = self.bitmap_cost(&combined);
@@ -60,10 +65,10 @@ impl Searches<'_> {
         best.map(|(_, bitmap)| bitmap)
     }
 
-    fn of_search(&self, found: &Found) -> FoundBitmap {
+    fn of_search(&self, found: &EstimatedSearch) -> EstimatedBitmap {
         let added = self.settings.bitmap_row() * found.cost.rows;
         let total = found.cost.cost.total + added;
-        FoundBitmap {
+        EstimatedBitmap {
             node: BitmapNode::Index(found.search.clone()),
             cost: Cost { total, startup: total, disabled: 0 },
             selectivity: found.size.selectivity,
@@ -72,7 +77,7 @@ impl Searches<'_> {
         }
     }
 
-    fn and(&self, one: &FoundBitmap, other: &FoundBitmap) -> FoundBitmap {
+    fn and(&self, one: &EstimatedBitmap, other: &EstimatedBitmap) -> EstimatedBitmap {
         let mut parts = match &one.node {
             BitmapNode::And(parts) => parts.clone(),
             node => vec![node.clone()],
@@ -81,7 +86,7 @@ impl Searches<'_> {
         // cost_bitmap_and_node: a hundred operators for each input but the first.
         let total = one.cost.total + other.cost.total + 100.0 * self.settings.cpu_operator_cost;
         let concat = |one: &[usize], other: &[usize]| [one, other].concat();
-        FoundBitmap {
+        EstimatedBitmap {
             node: BitmapNode::And(parts),
             cost: Cost { total, startup: total, disabled: 0 },
             selectivity: one.selectivity * other.selectivity,
@@ -91,7 +96,7 @@ impl Searches<'_> {
     }
 
     /// The bitmap of the rows for which one of the arms is true, and whether it says as much as they do.
-    fn any(&self, arms: &[Clause]) -> Option<(FoundBitmap, bool)> {
+    fn any(&self, arms: &[Clause]) -> Option<(EstimatedBitmap, bool)> {
         let mut parts = Vec::with_capacity(arms.len());
         let (mut total, mut is_exact) = (0.0, true);
         for arm in arms {
@@ -103,7 +108,7 @@ impl Searches<'_> {
             parts.push(bitmap.node);
         }
         total += 100.0 * self.settings.cpu_operator_cost * (parts.len() as f64 - 1.0).max(0.0);
-        let bitmap = FoundBitmap {
+        let bitmap = EstimatedBitmap {
             node: BitmapNode::Or(parts),
             cost: Cost { total, startup: total, disabled: 0 },
             selectivity: self.estimates.any(arms),
@@ -113,7 +118,7 @@ impl Searches<'_> {
         Some((bitmap, is_exact))
     }
 
-    pub(super) fn bitmap_cost(&self, bitmap: &FoundBitmap) -> Cost {
+    pub(super) fn bitmap_cost(&self, bitmap: &EstimatedBitmap) -> Cost {
         let table = &self.table;
         let rows = (bitmap.selectivity * table.rows).max(1.0);
         let room = self.work_mem as f64 / BITMAP_PAGE_BYTES;

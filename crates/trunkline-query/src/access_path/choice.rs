@@ -3,7 +3,7 @@
 use trunkline_engine::catalog::{ColumnInfo, Database, RelationInfo};
 use trunkline_format::BlockNo;
 
-use super::bitmap_choice::FoundBitmap;
+use super::bitmap_choice::EstimatedBitmap;
 use super::candidate_index::TableIndexes;
 use super::clause::Clause;
 use super::column_order::ColumnOrder;
@@ -133,7 +133,7 @@ impl Choice<'_> {
                 }
             }
             if cost.is_below(&best.cost) {
-                let FoundBitmap { node, covered, .. } = bitmap;
+                let EstimatedBitmap { node, covered, .. } = bitmap;
                 best = AccessPath { kind: PathKind::Bitmap(node), cost, covered, ..best };
             }
         }

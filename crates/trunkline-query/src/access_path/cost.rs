@@ -225,7 +225,7 @@ impl PlannerSettings {
     }
 }
 
-/// The pages that have one of so many rows, which are anywhere.
+/// The number of pages that have one of the given number of rows, which are anywhere.
 pub(super) fn bitmap_pages(table: &TableSize, rows: f64) -> f64 {
     let pages = table.pages.max(1.0);
     (2.0 * pages * rows / (2.0 * pages + rows)).ceil().max(1.0)

@@ -27,7 +27,7 @@ pub(super) struct Searches<'a> {
 
 /// A search with its estimates.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct EstimatedSearch {
     pub(super) search: IndexSearch,
     pub(super) size: SearchSize,
     pub(super) cost: SearchCost,
@@ -36,7 +36,7 @@ pub(super) struct Found {
 
 impl Searches<'_> {
     /// The searches of all indexes that the clauses say something about.
-    pub(super) fn all(&self, clauses: &[Clause]) -> Vec<Found> {
+    pub(super) fn all(&self, clauses: &[Clause]) -> Vec<EstimatedSearch> {
         let indexes = self.indexes.usable.iter().zip(self.index_blocks);
         indexes.filter_map(|(index, blocks)| self.search(index, (*blocks)?, clauses)).collect()
     }
@@ -47,7 +47,7 @@ impl Searches<'_> {
         index: &CandidateIndex,
         blocks: BlockNo,
         clauses: &[Clause],
-    ) -> Option<Found> {
+    ) -> Option<EstimatedSearch> {
         let found = self.estimates.conditions.on(index, clauses);
         if found.conditions.is_empty() {
             return None;
@@ -62,7 +62,7 @@ impl Searches<'_> {
             ranges,
             entries: cost.rows,
         };
-        Some(Found { search, size, cost, conditions: found })
+        Some(EstimatedSearch { search, size, cost, conditions: found })
     }
 
     /// The sizes of a search: which part of the index it looks at, and which part of the table it

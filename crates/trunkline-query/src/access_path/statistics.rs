@@ -34,7 +34,7 @@ pub(super) struct ColumnStatistics {
 }
 
 impl ColumnStatistics {
-    /// The number of distinct values in so many rows.
+    /// The number of distinct values in the given number of rows.
     pub(super) fn distinct_in(&self, rows: f64) -> f64 {
         let distinct = if self.distinct < 0.0 { -self.distinct * rows } else { self.distinct };
         distinct.max(1.0)

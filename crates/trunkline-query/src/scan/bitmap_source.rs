@@ -26,9 +26,9 @@ use crate::access_path::{BitmapNode, IndexSearch};
 enum Step {
     /// Pushes the bitmap of a search.
     Search(IndexSearch),
-    /// Replaces so many bitmaps by the rows that all of them have.
+    /// Replaces the given number of bitmaps by the rows that all of them have.
     And(usize),
-    /// Replaces so many bitmaps by the rows that one of them has.
+    /// Replaces the given number of bitmaps by the rows that one of them has.
     Or(usize),
 }
 

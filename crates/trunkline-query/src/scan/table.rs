@@ -124,7 +124,7 @@ impl ScanTable {
         Ok(path)
     }
 
-    /// The table's rows of `pg_statistic`, which a thread for blocking work reads if nobody has.
+    /// The table's rows of `pg_statistic`, which a thread for blocking work reads the first time.
     async fn statistics_rows(&self, table: Oid) -> Result<Arc<Vec<ColumnStatisticsRow>>, SqlError> {
         if let Some(known) = self.source.database.known_statistics(table) {
             return Ok(known);
