@@ -341,7 +341,7 @@ impl Scan {
 
 /// What a scan has returned.
 #[derive(Debug, Default)]
-struct Found {
+struct ScanResult {
     keys: Vec<i32>,
     /// Pages of the table whose error was returned.
     unreadable: Vec<BlockNo>,
@@ -358,8 +358,8 @@ fn run(
     backend: &mut Backend,
     random: &mut Random,
     layout: &KeyLayout,
-) -> Found {
-    let mut found = Found::default();
+) -> ScanResult {
+    let mut found = ScanResult::default();
     let (polls, stops) = (random.one_in(2), random.one_in(5));
     backend.session().set_may_block(!polls);
     loop {
@@ -392,8 +392,8 @@ fn run(
 }
 
 /// Compares what was found with the keys that match, in the order of the scan; `None` if there is none.
-fn check_found(found: &Found, expected: &[i32], ordered: bool, damage: &Damage) {
-    let Found { keys, unreadable, failed, stopped } = found;
+fn check_found(found: &ScanResult, expected: &[i32], ordered: bool, damage: &Damage) {
+    let ScanResult { keys, unreadable, failed, stopped } = found;
     let sound = damage.index.is_empty() && damage.table.is_empty() && !damage.others;
     assert!(!sound || (!failed && unreadable.is_empty()), "{found:?}");
     let readable = |key: &&i32| !unreadable.contains(&tid_of(**key).block);
