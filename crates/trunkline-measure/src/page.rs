@@ -54,6 +54,7 @@ pub fn to_html(report: &Report) -> Result<String, MeasureError> {
         page += "</div>\n";
     }
     best(report, &mut page);
+    settings(report, &mut page);
     table(report, &mut page);
     skipped(report, &mut page);
     page += "</body></html>\n";
@@ -177,7 +178,7 @@ pub(crate) fn figure(plot: &Plot, page: &mut String) -> Result<(), MeasureError>
 
 /// The fastest method of each system, side by side.
 fn best(report: &Report, page: &mut String) {
-    let Some(server) = &report.server else { return };
+    let Some(server) = report.server.as_ref().filter(|_| !report.best.is_empty()) else { return };
     let _ = write!(
         page,
         "<h2>Fastest methods</h2>\n<p>Our time divided by that of {}: the median of pairs with its \
@@ -207,10 +208,63 @@ fn best(report: &Report, page: &mut String) {
             versus.map(|it| it.pairs.to_string()).unwrap_or_default(),
             versus.map_or("too few pairs", |it| it.ratio.verdict()).to_owned(),
         ];
-        let cells = cells.map(|cell| format!("<td>{}</td>", escape(&cell)));
-        let _ = writeln!(page, "<tr>{}</tr>", cells.concat());
+        row(&cells, page);
     }
     *page += "</tbody></table></div>\n";
+}
+
+/// The server's configurations: what differs between them, and how fast they are.
+fn settings(report: &Report, page: &mut String) {
+    let Some(server) = report.server.as_ref().filter(|it| !it.configurations.is_empty()) else {
+        return;
+    };
+    let _ = write!(
+        page,
+        "<h2>Settings</h2>\n<p>What {} showed after its start, for the settings of the file and \
+         others that differ.</p>\n<div class=\"scroll\"><table><thead><tr><th>setting</th>",
+        escape(&server.name)
+    );
+    for configuration in &server.configurations {
+        let _ = write!(page, "<th>{}</th>", escape(&configuration.name));
+    }
+    *page += "</tr></thead><tbody>\n";
+    for (name, values) in server.compared_settings() {
+        row(&[vec![name], values].concat(), page);
+    }
+    *page += "</tbody></table></div>\n<p>Its time with the settings divided by that with its \
+              defaults: the median of pairs with its 95 % confidence interval. Faster: the interval \
+              is below 1. Not slower: it ends at 1.05 or below. Slower: it begins above 1.05. \
+              </p>\n<div class=\"scroll\"><table><thead><tr><th>workload</th><th>scan</th>\
+              <th>rows, %</th><th>cache</th><th>defaults</th><th>seconds</th><th>settings</th>\
+              <th>seconds</th><th>ratio</th><th>interval</th><th>pairs</th><th></th></tr></thead>\
+              <tbody>\n";
+    for (defaults, settings) in report.settings_pairs() {
+        let over = settings.over_defaults.as_ref();
+        let key = &defaults.key;
+        let cells = [
+            key.workload.clone(),
+            key.scan.clone(),
+            key.selectivity_percent.map(|percent| percent.to_string()).unwrap_or_default(),
+            key.cache_name().to_owned(),
+            defaults.plan.clone().unwrap_or_default(),
+            defaults.seconds.median.to_string(),
+            settings.plan.clone().unwrap_or_default(),
+            settings.seconds.median.to_string(),
+            over.map(|it| it.ratio.median.to_string()).unwrap_or_default(),
+            over.map(|it| format!("{}–{}", it.ratio.low, it.ratio.high)).unwrap_or_default(),
+            over.map(|it| it.pairs.to_string()).unwrap_or_default(),
+            over.map_or("too few pairs", |it| it.verdict.name()).to_owned(),
+        ];
+        row(&cells, page);
+    }
+    *page += "</tbody></table></div>\n";
+}
+
+/// A row of a table.
+fn row(cells: &[String], page: &mut String) {
+    let cells: Vec<String> =
+        cells.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
+    let _ = writeln!(page, "<tr>{}</tr>", cells.concat());
 }
 
 fn table(report: &Report, page: &mut String) {
@@ -276,8 +330,8 @@ pub(crate) mod tests {
                 io_workers: None,
                 io_direct: true,
                 cache: Some(Cache::Cold),
-                concurrency,
-                combine_blocks: 16,
+                concurrency: Some(concurrency),
+                combine_blocks: Some(16),
                 sessions: 1,
             },
             repetitions: 7,
@@ -309,6 +363,8 @@ pub(crate) mod tests {
             samples: vec![seconds; 7],
             against: None,
             versus: None,
+            over_defaults: None,
+            plan: None,
         }
     }
 
@@ -394,7 +450,7 @@ pub(crate) mod tests {
         assert_eq!(page.matches("no knee up to concurrency 16").count(), 4);
         assert!(!page.contains("knee: "));
         let mut report = report();
-        for case in report.measurements.iter_mut().filter(|case| case.key.concurrency == 16) {
+        for case in report.measurements.iter_mut().filter(|case| case.key.concurrency == Some(16)) {
             case.device_micros.as_mut().expect("times").p50 = 800.0;
         }
         let page = to_html(&report).expect("a page");
@@ -410,7 +466,7 @@ pub(crate) mod tests {
             case.samples.iter_mut().for_each(|seconds| *seconds /= 2.0);
         }
         faster.measurements[0].samples.truncate(6);
-        faster.measurements[1].key.concurrency = 99;
+        faster.measurements[1].key.concurrency = Some(99);
         let path = std::path::Path::new("run.json");
         let doubts = faster.compare(&stored, path);
         assert!(
