@@ -312,11 +312,15 @@ pub(crate) fn escape(text: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::estimate::Estimate;
     use crate::latency::Percentiles;
     use crate::machine::Machine;
     use crate::repetition::{Ended, RepetitionRule};
-    use crate::report::{Key, MeasuredTable, Measurement, Times};
+    use crate::report::{
+        Key, MeasuredConfiguration, MeasuredServer, MeasuredTable, Measurement, Times,
+    };
     use crate::rounding::rounded;
+    use crate::versus::{OverDefaults, Verdict};
 
     fn case(method: &str, concurrency: u32, selectivity: f64) -> Measurement {
         let seconds = rounded(selectivity / f64::from(concurrency) + 0.123_457, 6);
@@ -494,6 +498,95 @@ pub(crate) mod tests {
         assert!(doubts[2].starts_with("kernel differs: Linux 9.9; "), "{doubts:?}");
         let page = to_html(&same).expect("a page");
         assert!(page.contains("run.json, started 1970-01-01T00:00:00Z; table differs"), "{page}");
+    }
+
+    /// A report of a server in two configurations, each of which was measured once.
+    fn of_configurations() -> Report {
+        let mut report = report();
+        let shown = |values: [&str; 4]| {
+            let names = ["io_workers", "io_method", "random_page_cost", "x.y"];
+            let pairs = names.into_iter().zip(values).map(|(a, b)| (a.to_owned(), b.to_owned()));
+            pairs.filter(|(_, value)| !value.is_empty()).collect::<Vec<_>>()
+        };
+        let configuration = |name: &str, lines, values| MeasuredConfiguration {
+            name: name.to_owned(),
+            lines,
+            shown: shown(values),
+        };
+        // One line has the default, and a setting differs without a line.
+        let lines = [("random_page_cost", "4"), ("x.y", "1<2")];
+        let lines = lines.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        report.server = Some(MeasuredServer {
+            name: "PostgreSQL 18".to_owned(),
+            settings: Vec::new(),
+            configurations: vec![
+                configuration("defaults", Vec::new(), ["3", "worker", "4", ""]),
+                configuration("settings", lines, ["12", "worker", "4", "1<2"]),
+            ],
+            linear_10: report.table.clone(),
+        });
+        let case = |name: &str, plan: &str| {
+            let mut case = case(name, 1, 0.1);
+            case.key.system = "PostgreSQL 18".to_owned();
+            case.key.concurrency = None;
+            case.plan = Some(plan.to_owned());
+            case
+        };
+        let mut settings = case("settings", "Index Scan");
+        settings.over_defaults = Some(OverDefaults {
+            ratio: Estimate { median: 1.01, low: 0.97, high: 1.04 },
+            pairs: 9,
+            verdict: Verdict::NotSlower,
+        });
+        report.measurements = vec![case("defaults", "Seq Scan"), settings];
+        report
+    }
+
+    #[test]
+    fn configurations_are_compared_by_setting_and_by_case() {
+        let mut report = of_configurations();
+        let server = report.server.clone().expect("a server");
+        let rows: Vec<(String, String)> = (server.compared_settings().into_iter())
+            .map(|(name, values)| (name, values.join(" | ")))
+            .collect();
+        let expected = [("io_workers", "3 | 12"), ("random_page_cost", "4 | 4"), ("x.y", " | 1<2")];
+        assert_eq!(rows, expected.map(|(name, values)| (name.to_owned(), values.to_owned())));
+        let page = to_html(&report).expect("a page");
+        assert!(page.contains("<tr><td>x.y</td><td></td><td>1&lt;2</td></tr>"), "{page}");
+        let row = "<td>1.01</td><td>0.97–1.04</td><td>9</td><td>not slower</td></tr>";
+        assert!(page.contains(row) && page.contains("<td>Seq Scan</td>"), "{page}");
+        // Only the server has worked, so its lines are alone.
+        assert!(page.contains("PostgreSQL 18, defaults") && !page.contains("Fastest methods"));
+        let csv = crate::columns::to_csv(&report).expect("CSV");
+        assert!(csv.contains(",Index Scan,1.01,0.97,1.04,9,not slower,"), "{csv}");
+        // Another file of settings is a doubt when runs are compared.
+        let stored = of_configurations();
+        assert_eq!(report.compare(&stored, std::path::Path::new("run.json"))[..], [""; 0]);
+        let server = report.server.as_mut().expect("a server");
+        server.configurations[1].lines[0].1 = "1.1".to_owned();
+        let doubts = report.compare(&stored, std::path::Path::new("run.json"));
+        let expected = "settings of the server differs: random_page_cost = 1.1, x.y = 1<2; in the";
+        assert!(doubts.len() == 1 && doubts[0].starts_with(expected), "{doubts:?}");
+        // One whose other half has failed isn't a pair.
+        report.measurements.pop();
+        assert!(report.settings_pairs().is_empty());
+    }
+
+    #[test]
+    fn a_stored_run_without_configurations_is_still_read() {
+        let json = of_configurations().to_json().expect("JSON");
+        let mut old: serde_json::Value = serde_json::from_str(&json).expect("parsed");
+        old["server"].as_object_mut().expect("an object").remove("configurations");
+        for case in old["measurements"].as_array_mut().expect("a list") {
+            let case = case.as_object_mut().expect("an object");
+            assert!(case.remove("plan").is_some() && case.remove("over_defaults").is_some());
+        }
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("run.json");
+        std::fs::write(&path, old.to_string()).expect("written");
+        let read = Report::load(&path).expect("read");
+        assert!(read.server.expect("a server").configurations.is_empty());
+        assert!(read.measurements.iter().all(|case| case.plan.is_none()));
     }
 
     #[test]

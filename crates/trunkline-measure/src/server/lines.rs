@@ -48,7 +48,7 @@ const REFUSED: [(&[&str], &str); 7] = [
             "superuser_reserved_connections",
             "reserved_connections",
         ],
-        "it decides where the server's files are or who may connect, and bench has its own",
+        "it decides about the server's files or connections, and bench has its own",
     ),
     (&["include", "include_*"], "only this file is read"),
     (
@@ -122,8 +122,8 @@ mod tests {
             // Only in the list of what all servers get.
             ("max_wal_size", "the same work"),
             ("synchronize_seqscans", "the same work"),
-            ("data_directory", "where the server's files are"),
-            ("unix_socket_directories", "where the server's files are"),
+            ("data_directory", "the server's files or connections"),
+            ("unix_socket_directories", "the server's files or connections"),
             ("include_dir", "only this file"),
             ("shared_preload_libraries", "loads code or runs commands"),
             ("restore_command", "loads code or runs commands"),
