@@ -98,7 +98,7 @@ fn refusal(name: &str) -> Option<&'static str> {
         (_, Some(start)) => name.starts_with(start),
         _ => name == *pattern,
     };
-    let listed = REFUSED.iter().find(|(patterns, _)| patterns.iter().any(|it| matches(it)));
+    let listed = REFUSED.iter().find(|(patterns, _)| patterns.iter().any(matches));
     let (_, own) = REFUSED[0];
     listed.map(|(_, reason)| *reason).or_else(|| is_quiet(name).then_some(own))
 }
