@@ -39,6 +39,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod time_plan;
+mod write_search;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -52,13 +52,24 @@ pub(crate) enum Work {
     Sequential,
     /// Reads and writes at random places, this percentage of reads. The latencies are those of reads.
     Mixed(u32),
-    /// Single pages, each durable before the session writes the next one. The depth is the number of
+    /// Overwrites pages of the scratch file at random places.
+    RandomWrite,
+    /// Overwrites the scratch file in order.
+    SequentialWrite,
+    /// Single writes, each durable before the session does the next one. The depth is the number of
     /// sessions.
     Durable(SyncMethod),
     /// One session writes durably while another one writes pages into the page cache and has the
     /// kernel write them back after this many bytes (0: never); at the end it syncs them, as a
     /// checkpoint does. The latencies are those of the durable session.
     Flush(u64),
+}
+
+impl Work {
+    /// Whether all of its I/Os are writes of the scratch file.
+    pub(crate) fn only_writes(self) -> bool {
+        matches!(self, Self::Fill | Self::RandomWrite | Self::SequentialWrite)
+    }
 }
 
 /// Something to do for a while.

@@ -89,8 +89,13 @@ pub(crate) const COLUMNS: [&str; 13] = [
 
 /// The cells of everything that was measured.
 pub(crate) fn rows(found: &DeviceFindings) -> Vec<Vec<String>> {
-    let single = [&found.fill, &found.latency, &found.mixed];
-    let steps = single.into_iter().flatten().chain(&found.sizes).chain(&found.depths).map(step);
+    // A report of an older version has no other mixed load.
+    let mixed = found.mixed.iter().filter(|_| found.mixed_depths.is_empty());
+    let single = [&found.fill, &found.latency];
+    let steps = single.into_iter().flatten().chain(&found.sizes).chain(&found.depths).chain(mixed);
+    let steps = steps.chain(&found.mixed_depths);
+    let steps = steps.chain(&found.random_writes).chain(&found.sequential_writes);
+    let steps = steps.chain(&found.durable_sessions).chain(&found.durable_sizes).map(step);
     let cases = [
         ("random read, in turn", &found.in_flight),
         ("buffered read in order", &found.combined),

@@ -15,7 +15,11 @@ pub(super) fn plots(found: &DeviceFindings) -> Vec<Plot> {
             step.bytes_per_second.median / 1e9
         }),
         latency(found),
+        writes(found),
+        beside_writes(found),
         sizes(found),
+        durable(found, "Durable writes of 8 kB against sessions", "sessions"),
+        durable(found, "Durable writes of one session against size", "kB of a write"),
     ];
     let mut plots: Vec<Plot> = all.into_iter().flatten().collect();
     plots.extend(series(found));
@@ -71,15 +75,100 @@ fn knee(found: &DeviceFindings) -> Option<&Step> {
 
 fn sizes(found: &DeviceFindings) -> Option<Plot> {
     let point = |step: &Step| (f64::from(step.size) / 1024.0, step.bytes_per_second.median / 1e9);
-    let points: Vec<(f64, f64)> = found.sizes.iter().map(point).collect();
-    (!points.is_empty()).then(|| Plot {
-        title: "GB/s against size, reads in order, 16 in flight".into(),
-        x_label: "kB of a read".into(),
+    let line = |name: &str, colour, steps: &[Step]| {
+        Line::solid(name, colour, steps.iter().map(point).collect())
+    };
+    let lines = [line("reads", 0, &found.sizes), line("writes", 1, &found.sequential_writes)];
+    drawn(lines.into()).map(|lines| Plot {
+        title: "GB/s against size, in order, 16 in flight".into(),
+        x_label: "kB of an I/O".into(),
         y_label: "GB/s".into(),
         log_x: true,
-        lines: vec![Line::solid("reads in order", 0, points)],
+        lines,
         ..Plot::default()
     })
+}
+
+/// Rates of loads that write, beside those of reads alone.
+fn writes(found: &DeviceFindings) -> Option<Plot> {
+    let point = |step: &Step| (f64::from(step.depth), step.ios_per_second.median);
+    let line = |name: &str, colour, steps: &[Step]| {
+        Line::solid(name, colour, steps.iter().map(point).collect())
+    };
+    if found.mixed_depths.is_empty() && found.random_writes.is_empty() {
+        return None;
+    }
+    let lines = vec![
+        line("reads", 0, &found.depths),
+        line("70 % reads", 1, &found.mixed_depths),
+        line("writes", 2, &found.random_writes),
+    ];
+    drawn(lines).map(|lines| Plot {
+        title: "IOPS against depth, random reads and writes of 8 kB".into(),
+        x_label: "I/Os in flight".into(),
+        y_label: "I/Os per second".into(),
+        log_x: true,
+        lines,
+        ..Plot::default()
+    })
+}
+
+/// What writes do to the latency of reads.
+fn beside_writes(found: &DeviceFindings) -> Option<Plot> {
+    if found.mixed_depths.is_empty() {
+        return None;
+    }
+    let line = |name: &str, colour, steps: &[Step], of: fn(&Percentiles) -> Option<f64>| {
+        let point = |step: &Step| Some((f64::from(step.depth), of(&step.micros?)? / 1e3));
+        Line::solid(name, colour, steps.iter().filter_map(point).collect())
+    };
+    let lines = vec![
+        line("median, reads only", 0, &found.depths, |times| Some(times.p50)),
+        line("median, 30 % writes", 1, &found.mixed_depths, |times| Some(times.p50)),
+        line("99th percentile, 30 % writes", 2, &found.mixed_depths, |times| times.p99),
+    ];
+    drawn(lines).map(|lines| Plot {
+        title: "Latency of reads beside writes, 8 kB".into(),
+        x_label: "I/Os in flight".into(),
+        y_label: "ms".into(),
+        log_x: true,
+        log_y: true,
+        lines,
+        ..Plot::default()
+    })
+}
+
+/// Latency of durable writes, by sessions or by size.
+fn durable(found: &DeviceFindings, title: &str, x_label: &str) -> Option<Plot> {
+    let is_size = x_label != "sessions";
+    let steps = if is_size { &found.durable_sizes } else { &found.durable_sessions };
+    let method = steps.first()?.method.clone();
+    let line = |name: &str, colour, of: fn(&Percentiles) -> Option<f64>| {
+        let point = |step: &Step| {
+            let x = if is_size { f64::from(step.size) / 1024.0 } else { f64::from(step.depth) };
+            Some((x, of(&step.micros?)? / 1e3))
+        };
+        Line::solid(name, colour, steps.iter().filter_map(point).collect())
+    };
+    let lines = vec![
+        line("median", 0, |times| Some(times.p50)),
+        line("99th percentile", 1, |times| times.p99),
+    ];
+    drawn(lines).map(|lines| Plot {
+        title: format!("{title}, {method}"),
+        x_label: x_label.to_owned(),
+        y_label: "ms".into(),
+        log_x: true,
+        log_y: true,
+        lines,
+        ..Plot::default()
+    })
+}
+
+/// The lines that have points, if there are any.
+fn drawn(lines: Vec<Line>) -> Option<Vec<Line>> {
+    let lines: Vec<Line> = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
+    (!lines.is_empty()).then_some(lines)
 }
 
 /// The long runs, on which the steady state is judged.

@@ -23,7 +23,7 @@ use trunkline_aio::{
     UringSettings, WorkerSettings,
 };
 
-use super::durable_session::{DurableSession, run_sessions};
+use super::durable_session::{DurableSession, Written, cut, run_sessions};
 use super::load::{Device, DeviceError, Load, PAGE, Window, Work};
 use super::page_writer::write_pages;
 use super::search::{DEPTH_MAX, LARGE, LARGE_DEPTH};
@@ -40,6 +40,9 @@ pub(crate) const LOG_BYTES: u64 = 16 << 20;
 const BLOCK: usize = 4096;
 /// A buffered fill is synced after this many bytes.
 const FILL_SYNC: u64 = 16 << 20;
+/// Other buffered writes are synced after this many bytes, and at the end of each window, which has
+/// the time of the sync.
+const WRITE_SYNC: u64 = 4 << 20;
 /// The page cache is emptied when at most this part of the file, one over this, has been read into it.
 const CACHED_PART: u64 = 8;
 /// Page writes of one round of flush settings.
@@ -196,7 +199,7 @@ impl RealDevice {
         }
         let places = (self.file_bytes / size).max(1);
         let place = match load.work {
-            Work::Sequential => {
+            Work::Sequential | Work::SequentialWrite => {
                 self.cursor = (self.cursor + 1) % places;
                 self.cursor
             }
@@ -204,7 +207,7 @@ impl RealDevice {
         };
         let is_write = match load.work {
             Work::Mixed(percent) => self.rng.below(100) >= u64::from(percent),
-            _ => false,
+            work => work.only_writes(),
         };
         Some((is_write, place * size))
     }
@@ -220,7 +223,7 @@ impl RealDevice {
             _ => self.buffered.clone(),
         };
         let is_cached = !file.is_direct();
-        if is_cached && load.work != Work::Fill {
+        if is_cached && !load.work.only_writes() {
             self.evict();
         }
         let is_small = load.size == PAGE;
@@ -238,7 +241,7 @@ impl RealDevice {
         }
         // If the wait was cancelled, I/Os may still use this memory, which belongs to them until then.
         *(if is_small { &mut self.pages } else { &mut self.larges }) = slots;
-        if is_cached && load.work == Work::Fill {
+        if is_cached && load.work.only_writes() {
             let synced = self.files.data.sync_all();
             synced.map_err(|error| MeasureError::file(&self.directory, error))?;
         }
@@ -257,13 +260,13 @@ impl RealDevice {
         let end = begun.after(load.duration);
         let mut window = Window::new(self.seconds(begun));
         let mut boundary = begun.after(load.window);
-        let (mut goes_on, mut synced) = (true, self.file_bytes);
+        let (mut goes_on, mut unsynced) = (true, 0);
         for slot in 0..(load.depth as usize).min(slots.len()) {
             goes_on &= self.issue(load, file, slots, slot, &mut writes)?;
         }
         while slots.pending() > 0 {
             self.session.wait_some(slots, 1).map_err(MeasureError::from)?;
-            let now = clock::now();
+            let mut now = clock::now();
             let mut free = Vec::new();
             while let Some(slot) = slots.first_done() {
                 let Some(outcome) = slots.take(slot) else { break };
@@ -271,7 +274,7 @@ impl RealDevice {
                     let error = io::Error::other(slots.describe(outcome));
                     return Err(MeasureError::file(&self.directory, error).into());
                 }
-                match writes[slot] && load.work != Work::Fill {
+                match writes[slot] && !load.work.only_writes() {
                     true => {
                         (window.count, window.bytes) =
                             (window.count + 1, window.bytes + u64::from(load.size))
@@ -280,17 +283,26 @@ impl RealDevice {
                 }
                 free.push(slot);
             }
+            let written = free.len() as u64 * u64::from(load.size);
             if load.work == Work::Fill {
-                self.file_bytes += free.len() as u64 * u64::from(load.size);
+                self.file_bytes += written;
             }
             let is_cached = !file.is_direct();
-            if is_cached && load.work == Work::Fill && self.file_bytes >= synced + FILL_SYNC {
-                // Otherwise, the page cache would take the whole file at once.
-                synced = self.file_bytes;
-                let written = self.files.data.sync_data();
-                written.map_err(|error| MeasureError::file(&self.directory, error))?;
+            if is_cached && load.work.only_writes() {
+                unsynced += written;
+                let is_due = match load.work {
+                    Work::Fill => unsynced >= FILL_SYNC,
+                    _ => unsynced >= WRITE_SYNC || now >= boundary,
+                };
+                if is_due {
+                    // Otherwise, the page cache would take everything at once.
+                    unsynced = 0;
+                    let synced = self.files.data.sync_data();
+                    synced.map_err(|error| MeasureError::file(&self.directory, error))?;
+                    now = clock::now();
+                }
             }
-            let reads_cached = is_cached && load.work != Work::Fill;
+            let reads_cached = is_cached && !load.work.only_writes();
             let is_large = reads_cached && window.bytes >= self.file_bytes / CACHED_PART;
             if goes_on && (now >= boundary || is_large) {
                 window.seconds = self.seconds(now) - window.begin;
@@ -331,7 +343,7 @@ impl RealDevice {
         let Some((is_write, offset)) = self.next_io(load) else { return Ok(false) };
         writes[slot] = is_write;
         if is_write {
-            self.stamp(slots, slot, offset);
+            self.stamp(slots, slot, offset, load.size);
         }
         let io = self.session.acquire(Class::LookAhead).map_err(MeasureError::from)?;
         let issued = match is_write {
@@ -349,15 +361,16 @@ impl RealDevice {
 
     /// Makes each 4 kB of a write differ from everything that was written, so that no device or file
     /// system stores equal blocks only once.
-    fn stamp(&mut self, slots: &mut Slots, slot: usize, offset: u64) {
-        for block in slots.memory(slot).into_iter().flatten().flat_map(|it| it.chunks_mut(BLOCK)) {
+    fn stamp(&mut self, slots: &mut Slots, slot: usize, offset: u64, size: u32) {
+        let blocks = slots.memory(slot).into_iter().flatten().flat_map(|it| it.chunks_mut(BLOCK));
+        for block in blocks.take(size as usize / BLOCK) {
             self.stamps += 1;
-            let bytes = [offset.to_le_bytes(), self.stamps.to_le_bytes()].concat();
-            block[..bytes.len()].copy_from_slice(&bytes);
+            block[..8].copy_from_slice(&offset.to_le_bytes());
+            block[8..16].copy_from_slice(&self.stamps.to_le_bytes());
         }
     }
 
-    fn durable(&self, load: &Load) -> Result<Vec<Duration>, MeasureError> {
+    fn durable(&self, load: &Load) -> Result<Vec<Written>, MeasureError> {
         let Work::Durable(method) = load.work else { return Ok(Vec::new()) };
         let end = clock::now().after(load.duration);
         let watcher = Arc::clone(&self.watcher);
@@ -367,13 +380,14 @@ impl RealDevice {
             method,
             first: u64::from(number) * LOG_BYTES / 32,
             bytes: LOG_BYTES / 32,
+            size: load.size,
         };
         run_sessions((0..load.depth.min(32)).map(session).collect(), ends, || Ok(()))
-            .map(|(times, ())| times)
+            .map(|(writes, ())| writes)
             .map_err(|error| self.named(error))
     }
 
-    fn flush(&mut self, load: &Load, after: u64) -> Result<Vec<Duration>, DeviceError> {
+    fn flush(&mut self, load: &Load, after: u64) -> Result<Vec<Written>, DeviceError> {
         // As PostgreSQL, which calls sync_file_range in the process that writes.
         self.aio.set_method(MethodKind::Sync);
         let bytes = (self.fill_rate * load.duration.as_secs_f64()) as u64;
@@ -386,6 +400,7 @@ impl RealDevice {
             method: super::load::SyncMethod::Fdatasync,
             first: 0,
             bytes: LOG_BYTES,
+            size: PAGE,
         };
         let is_done = Arc::new(Futex::new(0));
         let (done, watcher) = (Arc::clone(&is_done), Arc::clone(&self.watcher));
@@ -401,10 +416,10 @@ impl RealDevice {
             is_done.signal();
             written
         });
-        let (times, unsupported) = ran.map_err(|error| self.named(error))?;
+        let (writes, unsupported) = ran.map_err(|error| self.named(error))?;
         match unsupported {
             Some(reason) => Err(DeviceError::Unsupported(reason)),
-            None => Ok(times),
+            None => Ok(writes),
         }
     }
 
@@ -440,7 +455,7 @@ impl Device for RealDevice {
         each: &mut dyn FnMut(Window) -> bool,
     ) -> Result<(), DeviceError> {
         let begin = self.now();
-        let times = match load.work {
+        let mut writes = match load.work {
             Work::Durable(_) => self.durable(load)?,
             Work::Flush(after) => self.flush(load, after)?,
             _ => {
@@ -455,9 +470,13 @@ impl Device for RealDevice {
                 return ran;
             }
         };
-        let mut window = Window { seconds: self.now() - begin, ..Window::new(begin) };
-        times.iter().for_each(|time| window.record(load.size.into(), *time));
-        each(window);
+        let end = self.now();
+        writes.sort_unstable_by_key(|write| write.ended);
+        let ended: Vec<(f64, Duration)> =
+            writes.iter().map(|write| (self.seconds(write.ended), write.took)).collect();
+        cut(&ended, begin, end, load).into_iter().for_each(|window| {
+            each(window);
+        });
         Ok(())
     }
 }

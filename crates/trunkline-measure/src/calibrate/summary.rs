@@ -55,13 +55,59 @@ impl DeviceFindings {
             );
             add("mixed, 70 % reads", value, note);
         }
+        self.writes(is_complete).into_iter().for_each(|(name, value, note)| {
+            add(&name, value, note);
+        });
         for case in &self.durable {
             let Estimate { median, low, high } = case.value;
             let p99 = case.micros.map(p99).unwrap_or_default();
             let note = format!("{p99}{low:.0}..{high:.0}");
             add(&format!("durable, {}", case.name), format!("{median:.0}/s"), note);
         }
+        for (steps, what) in [(&self.durable_sessions, "sessions"), (&self.durable_sizes, "kB")] {
+            let Some(((first, last), all)) =
+                steps.first().zip(steps.last()).zip(rates(steps, what))
+            else {
+                continue;
+            };
+            let place = |step: &Step| if what == "kB" { step.size / 1024 } else { step.depth };
+            let (method, from, to) = (&first.method, place(first), place(last));
+            add(&format!("  {method}, {from} to {to} {what}"), all, steadiness(steps));
+        }
         rows
+    }
+
+    /// Writes without syncs: the fastest step of each sweep.
+    fn writes(&self, is_complete: bool) -> Vec<Row> {
+        let fastest = |steps: &'_ [Step]| {
+            let rate = |step: &&Step| step.bytes_per_second.median;
+            steps.iter().max_by(|a, b| rate(a).total_cmp(&rate(b))).cloned()
+        };
+        let row = |name: &str, steps: &[Step]| {
+            let step = fastest(steps)?;
+            let is_random = name.starts_with("random");
+            let (value, place) = match is_random {
+                true => (format!("{:.0}/s", step.ios_per_second.median), String::new()),
+                false => {
+                    let rate = step.bytes_per_second.median / 1e6;
+                    (format!("{rate:.0} MB/s"), format!("of {} kB, ", step.size / 1024))
+                }
+            };
+            let synced = if step.mode == "direct" { "" } else { "buffered and synced, " };
+            let times = step.micros.map(p99).unwrap_or_default();
+            let note = format!(
+                "{synced}{place}{} in flight, {times}{}, {}",
+                step.depth,
+                steadiness(std::slice::from_ref(&step)),
+                self.sure(&step, is_complete)
+            );
+            Some((name.to_owned(), value, note))
+        };
+        let rows = [
+            row("random writes of 8 kB", &self.random_writes),
+            row("writes in order", &self.sequential_writes),
+        ];
+        rows.into_iter().flatten().collect()
     }
 
     fn sure(&self, step: &Step, is_complete: bool) -> String {
@@ -87,6 +133,26 @@ impl DeviceFindings {
         let confidence = self.capped(Confidence::of(&limit.sustained, limit.steady, is_complete));
         let (low, high) = (low / scale, high / scale);
         (value, format!("{low:.0}..{high:.0}, {steady}, confidence {confidence}"))
+    }
+}
+
+/// The rates of the steps of a sweep, in order.
+fn rates(steps: &[Step], what: &str) -> Option<String> {
+    let rate = |step: &Step| match what {
+        "kB" => format!("{:.1}", step.bytes_per_second.median / 1e6),
+        _ => format!("{:.0}", step.ios_per_second.median),
+    };
+    let all: Vec<String> = steps.iter().map(rate).collect();
+    let unit = if what == "kB" { " MB/s" } else { "/s" };
+    (!all.is_empty()).then(|| all.join(" ") + unit)
+}
+
+/// Whether all steps were steady.
+fn steadiness(steps: &[Step]) -> String {
+    match (steps.iter().filter(|step| !step.steady).count(), steps.len()) {
+        (0, _) => "steady".to_owned(),
+        (_, 1) => "not steady".to_owned(),
+        (count, all) => format!("{count} of {all} not steady"),
     }
 }
 

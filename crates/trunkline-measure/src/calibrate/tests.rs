@@ -8,6 +8,7 @@ use trunkline_slow_disk::{Limit as Expected, Profile};
 
 use super::confidence::Confidence;
 use super::findings::DeviceFindings;
+use super::ledger::Unit;
 use super::limit::Limit;
 use super::line::{Lines, Target};
 use super::load::Work;
@@ -15,6 +16,7 @@ use super::outcome::Calibrated;
 use super::search::{Ended, Search};
 use super::settings::{ClusterFacts, max_concurrency_bytes, page_cost, random_seconds, settings};
 use super::simulated_device::SimulatedDevice;
+use super::step::Step;
 use crate::machine::Machine;
 use crate::watcher::{Unwatched, Watcher};
 
@@ -278,10 +280,124 @@ fn facts(pinned_pages: u32) -> ClusterFacts {
     ClusterFacts { has_own_log: false, pinned_pages }
 }
 
+/// The fastest step of a sweep, by bytes.
+fn fastest(steps: &[Step]) -> &Step {
+    let rate = |step: &&Step| step.bytes_per_second.median;
+    steps.iter().max_by(|a, b| rate(a).total_cmp(&rate(b))).expect("steps")
+}
+
+/// Neither reads nor syncs are free of charge on these disks, so everything meets the same limits.
+#[test]
+fn writes_reach_the_limits_of_the_disk() {
+    for disk in DISKS.into_iter().filter(|disk| !disk.contains("credit")) {
+        let profile: Profile = disk.parse().expect("a profile");
+        let (iops, bandwidth) = (profile.iops().expect("a limit"), profile.bandwidth());
+        let (iops, bandwidth) = (iops.rate as f64, bandwidth.expect("a limit").rate as f64);
+        let latency = profile.latency().as_secs_f64();
+        for seconds in [40, 180] {
+            let found = search(disk, seconds);
+            let pages = iops.min(bandwidth / 8192.0);
+            near(disk, "writes", fastest(&found.random_writes).ios_per_second.median, pages);
+            // Measured with at most 256 in flight.
+            let mixed = fastest(&found.mixed_depths).ios_per_second.median;
+            near(disk, "mixed", mixed, pages.min(256.0 / latency));
+            let size = profile.io_size().map_or(1 << 20, |size| size.min(1 << 20)) as f64;
+            let large = bandwidth.min(iops * size);
+            let rate = fastest(&found.sequential_writes).bytes_per_second.median;
+            near(disk, "writes in order", rate, large);
+            // A durable write is a write and a flush, one after the other.
+            let sessions = &found.durable_sessions;
+            for step in sessions.iter().filter(|step| step.steady || step.depth == 1) {
+                let pages = pages.min(iops / 2.0).min(f64::from(step.depth) / (2.0 * latency));
+                near(disk, "durable writes", step.ios_per_second.median, pages);
+            }
+            let depths: Vec<u32> = sessions.iter().map(|step| step.depth).collect();
+            let sizes: Vec<u32> = found.durable_sizes.iter().map(|step| step.size >> 10).collect();
+            if seconds == 40 {
+                assert_eq!((depths, sizes), (vec![1, 4, 16], vec![8, 32, 128]));
+            } else {
+                assert_eq!((depths, sizes), (vec![1, 2, 4, 8, 16], vec![8, 16, 32, 64, 128]));
+            }
+            assert!(found.durable_sizes.iter().all(|step| step.micros.is_some()));
+            // The mixed load of the summary is the one with the recommended depth.
+            let depth = found.concurrency.expect("found").recommended.min(256);
+            let mixed = found.mixed.as_ref().expect("measured");
+            assert_eq!(mixed.depth, depth);
+            assert!(found.mixed_depths.iter().any(|step| step.depth == depth));
+            assert!(found.mixed_depths.last().expect("steps").depth >= 16, "{disk}");
+        }
+    }
+}
+
+#[test]
+fn steps_that_write_are_measured_until_they_are_steady() {
+    for disk in ["latency=1ms,rate=125MB/s,iops=3000", "latency=5ms,rate=400MB/s,iops=10000"] {
+        let found = search(disk, 180);
+        let steps = [
+            &found.mixed_depths,
+            &found.random_writes,
+            &found.sequential_writes,
+            &found.durable_sessions,
+            &found.durable_sizes,
+        ];
+        let unsteady: Vec<&Step> =
+            steps.into_iter().flatten().filter(|step| !step.steady).collect();
+        assert!(unsteady.is_empty(), "{disk}: {unsteady:?}");
+    }
+}
+
+/// A device that is slower after writes, as SSDs are, is measured before them.
+#[test]
+fn writes_change_nothing_that_settings_follow_from() {
+    let disk = "latency=2ms,rate=200MB/s,iops=3000";
+    let findings = |wear| {
+        let mut device = SimulatedDevice::new(disk, 1 << 30);
+        device.wear = wear;
+        run(&mut device, 60)
+    };
+    let (new, worn) = (findings(None), findings(Some(Duration::from_millis(20))));
+    let slower = |step: &Step| step.micros.expect("times").p50 > 20_000.0;
+    assert!(!slower(&new.random_writes[0]) && slower(&worn.random_writes[0]));
+    let before_writes = |found: &DeviceFindings| {
+        let mut json = serde_json::to_value(found).expect("JSON");
+        let fields = json.as_object_mut().expect("fields");
+        for name in [
+            "mixed",
+            "mixed_depths",
+            "random_writes",
+            "sequential_writes",
+            "durable_sessions",
+            "durable_sizes",
+        ] {
+            assert!(fields.remove(name).is_some_and(|field| !field.is_null()), "{name}");
+        }
+        json
+    };
+    assert_eq!(before_writes(&new), before_writes(&worn));
+    let lines = |found| settings(found, &LARGE_CLUSTER, true);
+    assert_eq!(lines(&new), lines(&worn));
+}
+
+/// Writes use up credit as reads do.
+#[test]
+fn the_ledger_has_every_byte() {
+    let mut device = SimulatedDevice::new("latency=2ms,rate=200MB/s,iops=3000", 1 << 30);
+    let time = Duration::from_secs(60);
+    let mut search = Search::new(&mut device, time, 1 << 20, Arc::new(Unwatched));
+    assert!(search.run().is_ok());
+    // Nothing is earned back at a rate of zero.
+    let entered = search.ledger.spent(Unit::Bytes, 0.0, f64::INFINITY);
+    assert_eq!(entered, device.bytes as f64);
+}
+
 /// One failed I/O doesn't take away what else was measured.
 #[test]
 fn a_failure_ends_only_its_part() {
-    for (work, what) in [(Work::Sequential, "reads in order"), (Work::Mixed(70), "mixed")] {
+    for (work, what) in [
+        (Work::Sequential, "reads in order"),
+        (Work::Mixed(70), "mixed"),
+        (Work::RandomWrite, "random wr"),
+    ] {
         let mut device = SimulatedDevice::new("latency=5ms,rate=400MB/s,iops=10000", 1 << 30);
         device.fails = Some(work);
         let time = Duration::from_secs(40);
@@ -399,8 +515,9 @@ fn page_csv_and_json_have_the_same_numbers() {
     let page = report.to_html().expect("a page");
     assert!(!page.contains("<script") && !page.contains("<link") && !page.contains("src="));
     assert!(page.contains("a&lt;b&gt;") && !page.contains("a<b>"), "{page}");
-    // IOPS, GB/s and latency against load, size, and two long runs.
-    assert_eq!(page.matches("<figure>").count(), 6);
+    // IOPS, GB/s and latency against load, size, and two long runs; rates of writes, reads beside
+    // writes, and durable writes by sessions and size.
+    assert_eq!(page.matches("<figure>").count(), 10);
     assert!(page.contains("knee: 64 in flight") && page.contains("sustained, steady"));
     let csv = report.to_csv().expect("CSV");
     let mut reader = csv::Reader::from_reader(csv.as_bytes());

@@ -59,6 +59,11 @@ fn measured(mount: &Path, report: &Path, seconds: &str) -> Value {
         "I/O methods",
         "durable writes",
         "flush settings",
+        "mixed reads and writes",
+        "random writes",
+        "writes in order",
+        "durable writes by sessions",
+        "durable writes by size",
     ] {
         running.wait_for_message(&format!("info: {phase} ("));
     }
@@ -94,7 +99,9 @@ fn errors(found: &Value, profile: &Profile) -> Vec<String> {
     let product = profile.iops().map(|iops| latency * iops.burst.unwrap_or(iops.rate) as f64);
     let recommended = &found["concurrency"]["recommended"];
     let factor = recommended.as_f64().zip(product).map(|(it, product)| it / product.max(1.0));
-    if factor.is_none_or(|factor| !(0.5..=2.0).contains(&factor)) {
+    // If a credit ended within the sweep, the report says "at least".
+    let least = if found["concurrency"]["is_cut"] == true { 0.0 } else { 0.5 };
+    if factor.is_none_or(|factor| !(least..=2.0).contains(&factor)) {
         errors.push(format!("concurrency is {recommended}, latency x throughput is {product:?}"));
     }
     errors
@@ -116,6 +123,36 @@ fn check_structure(report: &Value) {
     for name in ["depths", "sizes", "methods", "durable", "series"] {
         assert!(found[name].as_array().is_some_and(|all| !all.is_empty()), "{name}: {found}");
     }
+    for name in
+        ["mixed_depths", "random_writes", "sequential_writes", "durable_sessions", "durable_sizes"]
+    {
+        let steps = found[name].as_array().expect(name);
+        assert!(steps.len() >= 3, "{name}: {found}");
+        for step in steps {
+            assert!(step["ios_per_second"]["median"].as_f64().is_some_and(|it| it > 0.0), "{step}");
+            assert!(step["micros"]["p50"].is_number() && step["steady"].is_boolean(), "{step}");
+        }
+    }
+}
+
+/// A number of reads in flight that a credit cut is at least that high, and nothing else is excused.
+#[test]
+fn only_a_cut_sweep_may_find_too_few_reads_in_flight() {
+    let profile: Profile = "latency=40ms,rate=30MB/s,iops=1000".parse().expect("a profile");
+    let wrong = |recommended: f64, is_cut: Value| {
+        let found = serde_json::json!({
+            "latency": { "micros": { "p50": 40_000.0 } },
+            "iops": { "sustained": { "median": 1000.0 }, "burst": null },
+            "bandwidth": { "sustained": { "median": 30e6 }, "burst": null },
+            "concurrency": { "recommended": recommended, "is_cut": is_cut },
+        });
+        errors(&found, &profile).len()
+    };
+    for is_cut in [false.into(), true.into(), Value::Null] {
+        assert_eq!([20.0, 40.0, 80.0].map(|it| wrong(it, is_cut.clone())), [0; 3], "{is_cut}");
+        assert_eq!(wrong(81.0, is_cut.clone()), 1, "{is_cut}");
+    }
+    assert_eq!([false.into(), true.into(), Value::Null].map(|it| wrong(8.0, it)), [1, 0, 1]);
 }
 
 /// More than a second of reads is in flight when the signal comes, and the report doesn't wait for them.
