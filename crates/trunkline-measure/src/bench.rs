@@ -32,13 +32,14 @@ use crate::error::{MeasureError, proceed};
 use crate::machine::Machine;
 use crate::repetition::{Ended, RepetitionRule};
 use crate::report::{
-    Key, MeasuredServer, MeasuredTable, Measurement, Repetitions, Report, Skipped, SlowDisk,
+    Key, MeasuredConfiguration, MeasuredServer, MeasuredTable, Measurement, Repetitions, Report,
+    Skipped, SlowDisk,
 };
 use crate::runner::{Peer, Runner, ScratchTable};
 use crate::sample::Sample;
-use crate::server::{ServerError, ServerMethod};
+use crate::server::{Server, ServerError, ServerMethod};
 use crate::table::Table;
-use crate::versus::{Timed, best, versus};
+use crate::versus::{Timed, best, over_defaults, versus};
 use crate::watcher::Watcher;
 use crate::workload::{Case, Plan, Workload};
 
@@ -155,6 +156,7 @@ impl Bench {
             server: self.runner.peer().map(|peer| MeasuredServer {
                 name: peer.server.name(),
                 settings: peer.server.settings(),
+                configurations: configurations(&peer.server),
                 linear_10: self.described(&peer.linear_10),
             }),
             seed: self.plan.seed,
@@ -286,6 +288,20 @@ impl Bench {
     }
 }
 
+/// The configurations of a server that are compared.
+fn configurations(server: &Server) -> Vec<MeasuredConfiguration> {
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let of = |(method, shown): &(ServerMethod, Vec<(String, String)>)| MeasuredConfiguration {
+        name: method.name().to_owned(),
+        lines: match method {
+            ServerMethod::Settings => server.lines().iter().map(owned).collect(),
+            _ => Vec::new(),
+        },
+        shown: shown.clone(),
+    };
+    server.configurations().iter().map(of).collect()
+}
+
 /// Whether the server can't do this case, but may do others. A server that doesn't start with
 /// io_uring was built without it, or isn't permitted to use it.
 fn is_of_server_case(error: &MeasureError, case: &Case) -> bool {
@@ -397,9 +413,11 @@ impl Section {
     fn measurement(&self, series: &Series, all: &[Series]) -> Option<Measurement> {
         let key = Key::of(&series.case, &self.server);
         let mut measurement = Measurement::of(key, &series.repetitions, &self.rule, series.ended)?;
+        let servers = timed(all, &series.case, true);
         if series.case.server.is_none() {
-            let servers = timed(all, &series.case, true);
             measurement.versus = versus(series.timed(), &servers, &self.rule);
+        } else {
+            measurement.over_defaults = over_defaults(series.timed(), &servers, &self.rule);
         }
         Some(measurement)
     }

@@ -10,14 +10,17 @@
 //! is forced to use one kind of scan, and a plan that isn't that scan is an error (`session`). After
 //! each query, the server's counters and its result must be the expected ones.
 //!
-//! The I/O method is a setting of the server's start, so another method is a restart.
+//! The I/O method is a setting of the server's start, so another method is a restart. So is another
+//! configuration, when the server is compared with itself: its defaults, and the lines of a user.
 
 mod account;
 mod error;
 mod guide_tables;
+mod lines;
 mod method;
 mod process;
 mod programs;
+mod quiet;
 mod session;
 
 use std::fs::{self, File};
@@ -29,11 +32,12 @@ use trunkline_aio::facade::Arc;
 
 pub use self::error::ServerError;
 pub use self::guide_tables::{GuideTable, ROWS_PER_SCALE, bytes_needed};
+pub use self::lines::ServerLines;
 pub use self::method::{ServerMethod, Sizes};
 pub use self::process::{end_processes, stop_leftovers};
 
 use self::account::Account;
-use self::method::{Setting, settings};
+use self::method::{SHOWN, Setting, setting, settings};
 use self::process::Process;
 use self::programs::Programs;
 use self::session::{NAME, Session};
@@ -64,6 +68,10 @@ pub struct Server {
     tables: Vec<GuideTable>,
     has_prewarm: bool,
     sizes: Sizes,
+    /// Those of [`ServerMethod::Settings`].
+    lines: ServerLines,
+    /// The values of settings that each configuration has shown.
+    shown: Vec<(ServerMethod, Vec<Setting>)>,
     watcher: Arc<dyn Watcher>,
 }
 
@@ -101,6 +109,8 @@ pub(crate) enum ServerWork {
     Whole,
     /// Rows in a range.
     Range { scan: Scan, selectivity: f64 },
+    /// Rows in a range, with the plan that the planner chooses.
+    Planned { selectivity: f64 },
     /// `pg_prewarm`.
     Prewarm,
 }
@@ -153,6 +163,8 @@ impl Server {
             tables: Vec::new(),
             has_prewarm: false,
             sizes,
+            lines: ServerLines::default(),
+            shown: Vec::new(),
             watcher,
         })
     }
@@ -182,11 +194,47 @@ impl Server {
         &self.tables
     }
 
-    /// The settings that differ from a new cluster's, except for the method's.
+    /// The settings that differ from a new cluster's, except for those of the methods and
+    /// configurations.
     pub fn settings(&self) -> Vec<(String, String)> {
-        let all = settings(self.programs.major, ServerMethod::None, self.sizes).into_iter();
-        let shown = all.filter(|(name, _)| *name != "io_method");
-        shown.map(|(name, value)| (name.to_owned(), value)).collect()
+        let common =
+            if self.shown.is_empty() { ServerMethod::None } else { ServerMethod::Defaults };
+        let mut all = self.settings_with(common);
+        all.retain(|(name, _)| name != "io_method");
+        all
+    }
+
+    /// The settings that the server is started with.
+    fn settings_with(&self, method: ServerMethod) -> Vec<Setting> {
+        settings(self.programs.major, method, self.sizes, &self.lines)
+    }
+
+    /// Starts the server once in each configuration, of which one has these lines, and asks it for the
+    /// values that are in effect.
+    ///
+    /// # Errors
+    /// [`ServerError::Ended`] with the server's own error if it doesn't accept a line.
+    pub fn compare_settings(&mut self, lines: ServerLines) -> Result<(), ServerError> {
+        self.lines = lines;
+        let lines = self.lines.clone();
+        let own = lines.iter().map(|(name, _)| name).filter(|name| !SHOWN.contains(name));
+        let names: Vec<&str> = SHOWN.into_iter().chain(own).collect();
+        self.shown.clear();
+        for configuration in ServerMethod::CONFIGURATIONS {
+            let shown = self.run_with(configuration)?.session.shown(&names)?;
+            self.shown.push((configuration, shown));
+        }
+        self.stop()
+    }
+
+    /// The configurations that are compared, with the values of settings that are in effect.
+    pub(crate) fn configurations(&self) -> &[(ServerMethod, Vec<Setting>)] {
+        &self.shown
+    }
+
+    /// The lines of the user, of which one configuration consists.
+    pub(crate) fn lines(&self) -> &ServerLines {
+        &self.lines
     }
 
     /// The cluster is now seen in another directory, which has to be one below the scratch directory.
@@ -204,10 +252,11 @@ impl Server {
         // Nothing has to survive a crash while it is being created.
         let fast =
             [("fsync", "off"), ("full_page_writes", "off"), ("maintenance_work_mem", "512MB")];
-        let fast = fast.map(|(name, value)| (name, value.to_owned()));
+        let fast = fast.map(|(name, value)| setting(name, value));
         let major = self.programs.major;
         let method = if major < 18 { ServerMethod::None } else { ServerMethod::Sync };
-        let mut session = self.start(&[&settings(major, method, sizes)[..], &fast].concat())?;
+        let own = settings(major, method, sizes, &self.lines);
+        let mut session = self.start(&[&own[..], &fast].concat())?;
         session.execute("SET synchronous_commit = off")?;
         let rows = u64::from(plan.scale) * ROWS_PER_SCALE;
         // A sequential scan reads everything, whatever it selects.
@@ -334,7 +383,7 @@ impl Server {
             Some(running) => running,
             None => {
                 self.stop()?;
-                let mut session = self.start(&settings(self.programs.major, method, self.sizes))?;
+                let mut session = self.start(&self.settings_with(method))?;
                 // Version 17 can evict a single buffer, and version 18 a relation.
                 let has = "SELECT count(*) FROM pg_extension WHERE extname = 'pg_buffercache'";
                 let evicts = self.programs.major >= 17 && session.numbers(has)? == [1];
@@ -347,13 +396,13 @@ impl Server {
     }
 
     /// Makes the server ready to run a query: with the method, the query planned, and the buffers
-    /// empty. The plan must be the forced scan.
+    /// empty. The plan must be the forced scan. If none is forced, the plan's nodes are returned.
     pub(crate) fn prepare(
         &mut self,
         method: ServerMethod,
         work: (Dataset, ServerWork),
         sizes: (u32, u32),
-    ) -> Result<(), ServerError> {
+    ) -> Result<Option<String>, ServerError> {
         let done = self.plan(method, work, sizes);
         self.restart_after(done)
     }
@@ -363,37 +412,48 @@ impl Server {
         method: ServerMethod,
         (dataset, work): (Dataset, ServerWork),
         (concurrency, combine): (u32, u32),
-    ) -> Result<(), ServerError> {
+    ) -> Result<Option<String>, ServerError> {
         let major = self.programs.major;
-        if major == 17 && combine > COMBINE_MAX_17 {
+        // A configuration has its own.
+        let is_method = !method.is_configuration();
+        if is_method && major == 17 && combine > COMBINE_MAX_17 {
             let (found, expected) = (combine.into(), COMBINE_MAX_17.into());
             return Err(ServerError::Work { unit: "as io_combine_limit", found, expected });
         }
         let table = self.table(dataset)?.clone();
+        let shown = self.shown.iter().find(|of| of.0 == method).map(|of| of.1.clone());
         let session = &mut self.run_with(method)?.session;
-        let mut sizes = format!(
-            "SET effective_io_concurrency = {concurrency}; \
-             SET maintenance_io_concurrency = {concurrency}"
-        );
-        if major >= 17 {
-            sizes += &format!("; SET io_combine_limit = {combine}");
+        if is_method {
+            let mut sizes = format!(
+                "SET effective_io_concurrency = {concurrency}; \
+                 SET maintenance_io_concurrency = {concurrency}"
+            );
+            if major >= 17 {
+                sizes += &format!("; SET io_combine_limit = {combine}");
+            }
+            session.execute(&sizes)?;
         }
-        session.execute(&sizes)?;
+        let mut chosen = None;
         match work {
             ServerWork::Whole => session.prepare_scan(&table.query(None), Scan::Sequential)?,
             ServerWork::Range { scan, selectivity } => {
                 session.prepare_scan(&table.query(table.range(selectivity)), scan)?;
+            }
+            ServerWork::Planned { selectivity } => {
+                chosen = Some(session.prepare_planned(&table.query(table.range(selectivity)))?);
             }
             ServerWork::Prewarm => {
                 session.execute("DEALLOCATE ALL")?;
                 session.execute(&format!("PREPARE q AS SELECT pg_prewarm('{}')", table.name()))?;
             }
         }
+        session.expect_shown(&shown.unwrap_or_default())?;
         // The planner may have read some pages.
         match &mut self.running {
-            Some(running) if running.evicts => evict(&mut running.session, major),
-            _ => Ok(()),
+            Some(running) if running.evicts => evict(&mut running.session, major)?,
+            _ => {}
         }
+        Ok(chosen)
     }
 
     /// Runs what was prepared. Fails if the server didn't read the expected blocks, or returned
@@ -430,7 +490,9 @@ impl Server {
         let after = session.blocks(table.oid)?;
         let all = i64::from(table.blocks);
         let range = match work {
-            ServerWork::Range { selectivity, .. } => table.range(selectivity),
+            ServerWork::Range { selectivity, .. } | ServerWork::Planned { selectivity } => {
+                table.range(selectivity)
+            }
             _ => None,
         };
         let (expected, blocks) = match (work, range) {
@@ -439,18 +501,19 @@ impl Server {
             (ServerWork::Range { scan, .. }, Some(range)) => {
                 (range.sum, Some(range.requested(scan, table.blocks).len() as i64))
             }
+            // Which blocks it requests depends on the plan that was chosen.
+            (ServerWork::Planned { .. }, Some(range)) => (range.sum, None),
             _ => (table.sum, Some(all)),
         };
-        let unit = if blocks.is_some() { "as its result" } else { "blocks loaded" };
+        let is_prewarm = work == ServerWork::Prewarm;
+        let unit = if is_prewarm { "blocks loaded" } else { "as its result" };
         expect(unit, result, expected)?;
-        let (fetched, hits) = match blocks {
-            Some(blocks) => {
-                let fetched = after.fetched - before.fetched;
-                expect("blocks requested", fetched, blocks)?;
-                (fetched, after.hits - before.hits)
-            }
-            None => (result, 0),
-        };
+        let fetched = after.fetched - before.fetched;
+        if let Some(blocks) = blocks {
+            expect("blocks requested", fetched, blocks)?;
+        }
+        let (fetched, hits) =
+            if is_prewarm { (result, 0) } else { (fetched, after.hits - before.hits) };
         Ok(ServerSample { seconds, blocks: fetched.unsigned_abs(), hits: hits.unsigned_abs() })
     }
 

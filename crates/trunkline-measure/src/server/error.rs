@@ -17,6 +17,14 @@ pub enum ServerError {
     /// No user can run the server.
     #[error("{0}")]
     Account(String),
+    /// A setting can't be part of a configuration that is compared.
+    #[error("setting \"{name}\" can't be compared: {reason}")]
+    Setting {
+        /// Its name.
+        name: String,
+        /// What it would break.
+        reason: &'static str,
+    },
     /// A file or a process could not be used.
     #[error("\"{}\": {source}", path.display())]
     System {
@@ -58,6 +66,16 @@ pub enum ServerError {
         found: i64,
         /// How many there should be.
         expected: i64,
+    },
+    /// A setting has another value than after the server's start.
+    #[error("the server's {name} is \"{found}\", expected \"{expected}\"")]
+    Changed {
+        /// Its name.
+        name: String,
+        /// Its value.
+        found: String,
+        /// Its value after the start.
+        expected: String,
     },
     /// The user ended the measurement.
     #[error("cancelled")]
