@@ -431,27 +431,16 @@ impl<'d> Search<'d> {
             let after = rates.iter().rev().take_while(|rate| **rate < DRAINED * best).count();
             after < WINDOWS_AFTER || !is_steady(&rates[rates.len() - after..])
         };
-        let ended = self.must_while(&load, what, &mut goes_on, &mut windows);
-        (windows, ended)
+        let ran = self.observe(&load, what, &mut goes_on, &mut windows);
+        (windows, ran.map_err(|refused| refused.of_needed(what)))
     }
 
     /// A load that every device must be able to do.
     pub(super) fn must(&mut self, load: &Load, what: &str) -> Result<Vec<Window>, Ended> {
         let mut windows = Vec::new();
-        self.must_while(load, what, &mut |_| true, &mut windows)?;
+        let ran = self.observe(load, what, &mut |_| true, &mut windows);
+        ran.map_err(|refused| refused.of_needed(what))?;
         Ok(windows)
-    }
-
-    /// The same, until `goes_on` returns false. The windows of a load that ends early are kept.
-    pub(super) fn must_while(
-        &mut self,
-        load: &Load,
-        what: &str,
-        goes_on: &mut dyn FnMut(&Window) -> bool,
-        windows: &mut Vec<Window>,
-    ) -> Result<(), Ended> {
-        let ran = self.observe(load, what, goes_on, windows);
-        ran.map_err(|refused| refused.of_needed(what))
     }
 
     /// Runs a load, enters it into the ledger, and shows the progress.

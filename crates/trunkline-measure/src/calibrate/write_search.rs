@@ -10,16 +10,12 @@
 //! They come after everything else, because they use up credit that reads need, and because an SSD
 //! may have to erase blocks afterwards.
 
-use std::time::Duration;
-
 use super::comparison::is_late;
 use super::findings::DeviceFindings;
 use super::load::{Load, PAGE, SyncMethod, Work};
 use super::search::{DEFAULT_DEPTH, DEPTH_MAX, Ended, LARGE, METHOD_DEPTH_MAX, Search};
-use super::steady::is_steady;
 use super::step::Step;
 use super::sweep;
-use super::time_plan::WINDOWS;
 
 /// Percentage of reads of a mixed load.
 const READS: u32 = 70;
@@ -27,8 +23,8 @@ const READS: u32 = 70;
 const SESSIONS_MAX: u32 = 16;
 /// The largest durable write, in bytes.
 const DURABLE_MAX: u32 = 128 << 10;
-/// A step that wasn't steady takes this many times as long when it is measured again.
-const LONGER: (u32, u32) = (2, 8);
+/// A step that wasn't steady takes these times as long when it is measured again.
+const LONGER: [u32; 3] = [2, 4, 8];
 
 /// What rises, and with which load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +80,7 @@ impl Search<'_> {
             self.survive(sweep.name(), |search| search.write_sweep(sweep, &mut measured))?;
         }
         let unsteady: Vec<Measured> = measured.into_iter().filter(|it| !it.is_steady).collect();
-        self.survive("unsteady writes again", |search| search.measure_again(&unsteady))
+        self.survive("unsteady writes again", |search| search.measure_again(unsteady))
     }
 
     /// Measures each step of a sweep once.
@@ -119,34 +115,25 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Measures steps again that weren't steady, each until it is or its share of the time that is left
-    /// has passed. The longer result counts.
-    fn measure_again(&mut self, unsteady: &[Measured]) -> Result<(), Ended> {
+    /// Measures steps again that weren't steady, with windows that are longer each time, while time is
+    /// left. Short windows differ if several sessions write in step. The last result counts.
+    fn measure_again(&mut self, mut unsteady: Vec<Measured>) -> Result<(), Ended> {
         // If other parts took longer than planned, a quarter of the time of these sweeps is left.
         let late = self.device.now() + self.plan.writes().as_secs_f64() / 4.0;
         let end = late.max(self.begun + self.plan.total.as_secs_f64());
-        let (least, most) = (self.plan.write_step() * LONGER.0, self.plan.write_step() * LONGER.1);
-        for (number, Measured { sweep, at, load, what, .. }) in unsteady.iter().enumerate() {
-            let left = Duration::from_secs_f64((end - self.device.now()).max(0.0));
-            if left < least {
-                break;
+        for factor in LONGER {
+            for Measured { sweep, at, load, what, is_steady } in &mut unsteady {
+                let (duration, window) = (load.duration * factor, load.window * factor);
+                if self.device.now() + duration.as_secs_f64() > end {
+                    continue;
+                }
+                let windows = self.must(&Load { duration, window, ..*load }, what)?;
+                if let Some(step) = Step::of(load, &windows) {
+                    *is_steady = step.steady;
+                    self.keep_step(*sweep, *at, step);
+                }
             }
-            let share = left / u32::try_from(unsteady.len() - number).unwrap_or(u32::MAX);
-            let load = Load { duration: share.clamp(least, most), ..*load };
-            let (mut rates, mut windows): (Vec<f64>, _) = (Vec::new(), Vec::new());
-            // The queue fills in the first window.
-            self.must_while(
-                &load,
-                what,
-                &mut |window| {
-                    rates.push(window.ios_per_second());
-                    rates.len() < (WINDOWS * LONGER.0) as usize || !is_steady(&rates[1..])
-                },
-                &mut windows,
-            )?;
-            if let Some(step) = Step::of(&load, &windows) {
-                self.keep_step(*sweep, *at, step);
-            }
+            unsteady.retain(|step| !step.is_steady);
         }
         Ok(())
     }
