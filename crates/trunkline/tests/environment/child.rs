@@ -118,8 +118,13 @@ impl Running {
     }
 
     /// Waits until all of the child's threads have exited and both pipes have reached end of file.
-    pub(crate) fn wait_for_end(mut self) -> Ended {
-        self.wait("the end of the process", |running| {
+    pub(crate) fn wait_for_end(self) -> Ended {
+        self.wait_for_end_within(PATIENCE)
+    }
+
+    /// The same for a command that may take long by itself.
+    pub(crate) fn wait_for_end_within(mut self, limit: Duration) -> Ended {
+        self.wait_within(limit, "the end of the process", |running| {
             running.gone && running.stdout.pipe.is_none() && running.stderr.pipe.is_none()
         });
         let status = self.child.wait().expect("its status");
@@ -130,14 +135,18 @@ impl Running {
     }
 
     fn wait(&mut self, what: &str, reached: impl Fn(&Running) -> bool) {
-        let deadline = clock::now().after(PATIENCE);
+        self.wait_within(PATIENCE, what, reached);
+    }
+
+    fn wait_within(&mut self, limit: Duration, what: &str, reached: impl Fn(&Running) -> bool) {
+        let deadline = clock::now().after(limit);
         while !reached(self) {
             assert!(
                 !(self.gone && self.stdout.pipe.is_none() && self.stderr.pipe.is_none()),
                 "it ended before {what}\n{}",
                 self.said()
             );
-            assert!(self.step(deadline), "no {what} within {PATIENCE:?}\n{}", self.said());
+            assert!(self.step(deadline), "no {what} within {limit:?}\n{}", self.said());
         }
     }
 

@@ -28,6 +28,9 @@ use crate::verify::binary;
 /// Rounds of each command, unless `TRUNKLINE_KILLS` says otherwise.
 const ROUNDS: u32 = 1;
 
+/// Time limit for a complete run. Creating a cluster alone takes a minute on a busy machine.
+const COMPLETE: Duration = Duration::from_secs(600);
+
 /// A command under test, and what it may leave.
 struct Victim<'a> {
     /// Starts it.
@@ -56,7 +59,7 @@ impl Victim<'_> {
         if self.ready.is_some() {
             running.signal(Signal::TERM);
         }
-        let ended = running.wait_for_end();
+        let ended = running.wait_for_end_within(COMPLETE);
         assert_eq!(ended.status.code(), Some(0), "{ended:?}");
         if self.ready.is_some() { took } else { clock::now().since(begin) }
     }
