@@ -93,6 +93,11 @@ impl Running {
         });
     }
 
+    /// The child's standard output so far.
+    pub(crate) fn output(&self) -> String {
+        String::from_utf8_lossy(&self.stdout.text).into_owned()
+    }
+
     /// Waits until something outside of the child is so, or fails if the child ends before.
     pub(crate) fn wait_until(&mut self, what: &str, reached: impl Fn() -> bool) {
         let deadline = clock::now().after(PATIENCE);
