@@ -39,12 +39,13 @@ const BURSTS: [&str; 6] = [
     "latency=10ms,rate=100MB/s,burst_rate=170MB/s,credit=3GB,iops=1500",
 ];
 
-/// Calibrates all of them.
-pub(super) fn run(checkout: &Checkout) -> Result<String, Failure> {
+/// Calibrates all of them, or one of the two lists.
+pub(super) fn run(checkout: &Checkout, part: Option<&str>) -> Result<String, Failure> {
     // Only a credit needs the minute that each long run has by default.
-    let runs = [(&STEADY[..], "60"), (&BURSTS[..], "180")];
+    let runs = [("steady", &STEADY[..], "60"), ("bursts", &BURSTS[..], "180")];
+    let wanted = runs.into_iter().filter(|(name, ..)| part.is_none_or(|part| part == *name));
     let summaries: Result<Vec<_>, _> =
-        runs.into_iter().map(|(disks, seconds)| calibrate(checkout, disks, seconds)).collect();
+        wanted.map(|(_, disks, seconds)| calibrate(checkout, disks, seconds)).collect();
     summaries.map(|all| all.join("; "))
 }
 

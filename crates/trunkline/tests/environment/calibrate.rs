@@ -12,13 +12,14 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
 use trunkline_aio::facade::env;
 use trunkline_slow_disk::{Limit, Profile};
 
-use crate::child::Running;
+use crate::child::{PATIENCE, Running};
 use crate::need;
 use crate::slow_disk::Home;
 use crate::verify::binary;
@@ -50,6 +51,8 @@ fn names(directory: &Path) -> Vec<String> {
 /// Measures a mounted disk. Each phase has a time limit of its own.
 fn measured(mount: &Path, report: &Path, seconds: &str) -> Value {
     let path = report.to_str().expect("a name");
+    // A long run takes two fifths of the time.
+    let limit = PATIENCE + Duration::from_secs(seconds.parse().expect("seconds"));
     let mut running =
         calibrate(mount, &["--time", seconds, "--size", "128MB", "--for", "18", "--save", path]);
     for phase in [
@@ -65,9 +68,9 @@ fn measured(mount: &Path, report: &Path, seconds: &str) -> Value {
         "durable writes by sessions",
         "durable writes by size",
     ] {
-        running.wait_for_message(&format!("info: {phase} ("));
+        running.wait_for_message_within(limit, &format!("info: {phase} ("));
     }
-    let ended = running.wait_for_end();
+    let ended = running.wait_for_end_within(limit);
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     serde_json::from_str(&fs::read_to_string(report).expect("read")).expect("JSON")
 }

@@ -66,7 +66,12 @@ impl Running {
 
     /// Waits until the child's standard error contains `text`.
     pub(crate) fn wait_for_message(&mut self, text: &str) {
-        self.wait(&format!("{text:?} on standard error"), |running| {
+        self.wait_for_message_within(PATIENCE, text);
+    }
+
+    /// The same for a command that may take long before it.
+    pub(crate) fn wait_for_message_within(&mut self, limit: Duration, text: &str) {
+        self.wait_within(limit, &format!("{text:?} on standard error"), |running| {
             String::from_utf8_lossy(&running.stderr.text).contains(text)
         });
     }
