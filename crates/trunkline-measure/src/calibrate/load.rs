@@ -70,6 +70,11 @@ impl Work {
     pub(crate) fn only_writes(self) -> bool {
         matches!(self, Self::Fill | Self::RandomWrite | Self::SequentialWrite)
     }
+
+    /// Whether some of its I/Os are such writes.
+    pub(crate) fn writes(self) -> bool {
+        self.only_writes() || matches!(self, Self::Mixed(_))
+    }
 }
 
 /// Something to do for a while.
@@ -115,9 +120,14 @@ impl Window {
 
     /// Adds an I/O that has completed.
     pub(crate) fn record(&mut self, bytes: u64, latency: Duration) {
+        self.record_without_time(bytes);
+        self.record_time(latency);
+    }
+
+    /// Adds an I/O whose time isn't shown.
+    pub(crate) fn record_without_time(&mut self, bytes: u64) {
         self.count += 1;
         self.bytes += bytes;
-        self.record_time(latency);
     }
 
     /// Adds the time of an I/O that is counted elsewhere.
