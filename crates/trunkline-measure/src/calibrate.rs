@@ -105,13 +105,8 @@ impl Calibration {
         watcher: Arc<dyn Watcher>,
     ) -> Result<Self, MeasureError> {
         let is_doubtful = plan.direct_caution.is_some();
-        let device = RealDevice::new(
-            files,
-            &plan.directory,
-            plan.bytes,
-            is_doubtful,
-            Arc::clone(&watcher),
-        )?;
+        let device =
+            RealDevice::new(files, &plan.directory, plan.bytes, is_doubtful, Arc::clone(&watcher))?;
         Ok(Self { device, plan, watcher })
     }
 

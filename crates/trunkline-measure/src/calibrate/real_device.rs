@@ -579,7 +579,13 @@ mod tests {
                 let expected = match work {
                     Work::Random => count,
                     Work::Mixed(_) => 0,
-                    _ => if has_latency { count } else { 0 },
+                    _ => {
+                        if has_latency {
+                            count
+                        } else {
+                            0
+                        }
+                    }
                 };
                 assert_eq!(times, expected, "{work:?}, {is_doubtful}");
             }

@@ -234,10 +234,10 @@ impl<'d> Search<'d> {
         let best = sweep::best(self.found.depths.iter().map(|step| step.ios_per_second));
         let knee = sweep::knee(&points).unwrap_or(1.0);
         let latency = self.found.latency_seconds();
-        let concurrency = |rate| {
-            let of = |latency| Concurrency { is_cut, ..Concurrency::of(latency, rate, knee) };
-            latency.map(of)
-        };
+        let deepest = self.found.depths.last().map(|step| step.depth);
+        let cut_after = deepest.filter(|_| is_cut);
+        let concurrency =
+            |rate| latency.map(|latency| Concurrency::of(latency, rate, knee, cut_after));
         self.found.concurrency = concurrency(best.median);
         self.compare_depths(self.found.concurrency_or_default())?;
         let depth = ((2.0 * knee).ceil() as u32).clamp(2, DEPTH_MAX);

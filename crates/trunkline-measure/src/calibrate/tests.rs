@@ -11,7 +11,7 @@ use super::findings::DeviceFindings;
 use super::ledger::Unit;
 use super::limit::Limit;
 use super::line::{Lines, Target};
-use super::load::Work;
+use super::load::{Device as _, Work};
 use super::outcome::Calibrated;
 use super::search::{Ended, Search};
 use super::settings::{ClusterFacts, max_concurrency_bytes, page_cost, random_seconds, settings};
@@ -298,7 +298,7 @@ fn writes_reach_the_limits_of_the_disk() {
             let found = search(disk, seconds);
             let pages = iops.min(bandwidth / 8192.0);
             near(disk, "writes", fastest(&found.random_writes).ios_per_second.median, pages);
-            // Measured with at most 256 in flight.
+            // The mixed load has at most 256 in flight.
             let mixed = fastest(&found.mixed_depths).ios_per_second.median;
             near(disk, "mixed", mixed, pages.min(256.0 / latency));
             let size = profile.io_size().map_or(1 << 20, |size| size.min(1 << 20)) as f64;
@@ -343,6 +343,25 @@ fn steps_that_write_are_measured_until_they_are_steady() {
         let unsteady: Vec<&Step> =
             steps.into_iter().flatten().filter(|step| !step.steady).collect();
         assert!(unsteady.is_empty(), "{disk}: {unsteady:?}");
+    }
+}
+
+/// A device whose steps take much longer than planned gets fewer of them, but some of each sweep.
+#[test]
+fn a_calibration_ends_in_time() {
+    let slow = [
+        "latency=20ms,rate=5MB/s,iops=100",
+        "latency=100ms,rate=20MB/s,iops=300",
+        "latency=100ms,rate=10MB/s,iops=300",
+        "latency=200ms,rate=40MB/s,iops=2000",
+    ];
+    for disk in DISKS.into_iter().chain(slow) {
+        for seconds in [30, 45, 60, 80, 180] {
+            let mut device = SimulatedDevice::new(disk, 1 << 30);
+            let found = run(&mut device, seconds);
+            let part = device.now() / seconds as f64;
+            println!("{disk} {seconds} {part:.3} {:?}", found.skipped);
+        }
     }
 }
 

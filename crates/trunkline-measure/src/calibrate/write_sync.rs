@@ -53,7 +53,9 @@ mod tests {
         let writes = [Work::Fill, Work::Mixed(70), Work::RandomWrite, Work::SequentialWrite];
         assert!(writes.iter().all(|work| WriteSync::of(*work, true).is_some()));
         assert!(writes.iter().all(|work| WriteSync::of(*work, false).is_none()));
-        assert!([Work::Random, Work::Sequential].iter().all(|it| WriteSync::of(*it, true).is_none()));
+        assert!(
+            [Work::Random, Work::Sequential].iter().all(|it| WriteSync::of(*it, true).is_none())
+        );
     }
 
     #[test]
