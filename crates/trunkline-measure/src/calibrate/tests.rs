@@ -13,6 +13,7 @@ use super::limit::Limit;
 use super::line::{Lines, Target};
 use super::load::{Device as _, Work};
 use super::outcome::Calibrated;
+use super::plots::plots;
 use super::search::{Ended, Search};
 use super::settings::{ClusterFacts, max_concurrency_bytes, page_cost, random_seconds, settings};
 use super::simulated_device::SimulatedDevice;
@@ -365,6 +366,57 @@ fn a_calibration_ends_in_time() {
     }
 }
 
+/// A write cache may hold everything that is written in a fraction of a second.
+#[test]
+fn rates_of_writes_say_how_short_they_are_and_are_never_sure() {
+    let notes = |found: &DeviceFindings| -> Vec<String> {
+        let names = ["mixed, 70 % reads", "random writes of 8 kB", "writes in order"];
+        let rows = found.summary(true);
+        let row = |name: &&str| rows.iter().find(|row| row.0 == **name).expect("a row").2.clone();
+        names.iter().map(row).collect()
+    };
+    let mut found = search("latency=1ms,rate=125MB/s,iops=3000", 180);
+    for note in notes(&found) {
+        let (start, end) = note.split_once("steady over ").expect("a time");
+        assert!(!start.contains("synced") && !start.contains("credit"), "{note}");
+        assert_eq!(end, "0.3 s, a write cache isn't excluded, confidence medium");
+    }
+    let rows = found.summary(true);
+    let row = rows.iter().find(|row| row.0.ends_with("1 to 16 sessions")).expect("a row");
+    assert!(row.2.starts_with("steady over 0.3"), "{row:?}");
+    // The fastest step counts only if none was steady.
+    let best = fastest(&found.random_writes).depth;
+    let is_shown = |found: &DeviceFindings| notes(found)[1].starts_with(&format!("{best} in flight"));
+    assert!(is_shown(&found));
+    let is_best = |step: &&mut Step| step.depth == best;
+    found.random_writes.iter_mut().find(is_best).expect("a step").steady = false;
+    assert!(!is_shown(&found) && !notes(&found)[1].contains("not steady"));
+    found.random_writes.iter_mut().for_each(|step| step.steady = false);
+    assert!(is_shown(&found) && notes(&found)[1].contains("not steady over 0.3 s"));
+    let doubtful = DeviceFindings { not_direct: Some("tmpfs".into()), ..found.clone() };
+    let is_low = |it: &String| it.contains("synced, ") && it.ends_with("confidence low");
+    assert!(notes(&doubtful).iter().all(is_low));
+    found.random_writes.iter_mut().for_each(|step| step.mode = "buffered".into());
+    assert!(notes(&found)[1].starts_with("buffered and synced, "));
+}
+
+/// Loads that write come after the long runs, in which the credit ends.
+#[test]
+fn reads_with_credit_are_not_compared_with_writes_without_a_word() {
+    let titles = |disk: &str| -> Vec<String> {
+        let found = search(disk, 180);
+        let has_note = found.summary(true).iter().any(|row| row.2.contains("after the credit had"));
+        assert_eq!(has_note, disk.contains("credit"), "{disk}");
+        let all = plots(&found).into_iter().map(|plot| plot.title);
+        all.filter(|title| title.ends_with("(only reads alone had credit)")).collect()
+    };
+    let ios = titles("latency=1ms,rate=125MB/s,iops=300,burst_iops=3000,credit=54000io");
+    assert_eq!(ios.len(), 2, "{ios:?}");
+    let bytes = titles("latency=1ms,rate=100MB/s,burst_rate=170MB/s,credit=3GB,iops=3500");
+    assert!(bytes.len() == 1 && bytes[0].starts_with("GB/s against size"), "{bytes:?}");
+    assert!(titles("latency=1ms,rate=125MB/s,iops=3000").is_empty());
+}
+
 /// A device that is slower after writes, as SSDs are, is measured before them.
 #[test]
 fn writes_change_nothing_that_settings_follow_from() {
@@ -452,7 +504,11 @@ fn a_credit_that_ends_before_the_knee_hides_nothing() {
     let disk = "latency=20ms,rate=100MB/s,iops=200,burst_iops=2000,credit=2000io";
     let found = search(disk, 180);
     let concurrency = found.concurrency.expect("found");
-    assert!(concurrency.is_cut || concurrency.recommended >= 20, "{concurrency:?}");
+    // The rate still grew up to the last depth before.
+    let deepest = found.depths.last().expect("steps").depth;
+    assert!(concurrency.is_cut && concurrency.recommended >= deepest, "{concurrency:?}");
+    // More than the disk needs without credit.
+    assert!(concurrency.recommended > 4, "{concurrency:?}");
     // With more time, the knee itself is found.
     let found = search(disk, 600);
     let concurrency = found.concurrency.expect("found");
