@@ -155,4 +155,13 @@ mod tests {
         let doublings = |seconds| TimePlan::new(Duration::from_secs(seconds)).write_doublings;
         assert_eq!([30, 60, 77, 78, 180].map(doublings), [2, 2, 2, 1, 1]);
     }
+
+    #[test]
+    fn sweeps_that_write_end_soon_after_the_total_time() {
+        let plan = TimePlan::new(Duration::from_secs(100));
+        let near = |end: f64, expected: f64| (end - expected).abs() < 0.1;
+        assert!(near(plan.end(7.0, 60.0), 110.0) && near(plan.end(7.0, 102.0), 110.0));
+        // Other parts took longer.
+        assert!(near(plan.end(7.0, 105.0), 112.0) && near(plan.end(7.0, 200.0), 207.0));
+    }
 }
