@@ -11,8 +11,9 @@
 //! may have to erase blocks afterwards.
 //!
 //! All of them share one deadline (`TimePlan::end`), however long a step takes. On a slow device, a
-//! step takes longer than planned, because what is in flight at its end has to complete. So each sweep
-//! gets its share of what is left, and a step begins only if it ends in time, judged by the one before.
+//! step takes longer than planned, because what is in flight at its end has to complete. So a step
+//! begins only if it ends in time, judged by the one before, and if the sweeps after it keep the time
+//! that is planned for them.
 
 use super::findings::DeviceFindings;
 use super::load::{Load, PAGE, SyncMethod, Work};
@@ -81,16 +82,18 @@ impl Search<'_> {
     /// Runs all sweeps that write.
     pub(super) fn writes(&mut self) -> Result<(), Ended> {
         let end = self.plan.end(self.begun, self.device.now());
+        #[cfg(test)]
+        println!("WR {:.3} {:.3}", self.device.now(), self.plan.total.as_secs_f64());
         let sweeps = Sweep::ALL.map(|sweep| (sweep, self.write_loads(sweep)));
-        let mut steps_left: usize = sweeps.iter().map(|(_, loads)| loads.len()).sum();
+        let step = self.plan.write_step().as_secs_f64();
+        let mut later: usize = sweeps.iter().map(|(_, loads)| loads.len()).sum();
         let mut measured = Vec::new();
         for (sweep, loads) in sweeps {
-            let (now, steps) = (self.device.now(), loads.len());
-            let share = (end - now).max(0.0) * steps as f64 / steps_left.max(1) as f64;
+            later -= loads.len();
+            let end = end - step * later as f64;
             self.survive(sweep.name(), |search| {
-                search.write_sweep(sweep, loads, now + share, &mut measured)
+                search.write_sweep(sweep, loads, end, &mut measured)
             })?;
-            steps_left -= steps;
         }
         let unsteady: Vec<Measured> = measured.into_iter().filter(|it| !it.is_steady).collect();
         self.survive("unsteady writes again", |search| search.measure_again(unsteady, end))
