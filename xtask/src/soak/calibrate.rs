@@ -117,6 +117,8 @@ mod tests {
             attempts.line(line);
         }
         assert_eq!(attempts, Attempts { right: 2, excused: 1, wrong: 1 });
-        assert!(attempts.summary(2, "80").starts_with("2 of 2 disks within 10 % in 80 s each, 1 of"));
+        assert!(
+            attempts.summary(2, "80").starts_with("2 of 2 disks within 10 % in 80 s each, 1 of")
+        );
     }
 }

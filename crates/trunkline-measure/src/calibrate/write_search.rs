@@ -82,8 +82,6 @@ impl Search<'_> {
     /// Runs all sweeps that write.
     pub(super) fn writes(&mut self) -> Result<(), Ended> {
         let end = self.plan.end(self.begun, self.device.now());
-        #[cfg(test)]
-        println!("WR {:.3} {:.3}", self.device.now(), self.plan.total.as_secs_f64());
         let sweeps = Sweep::ALL.map(|sweep| (sweep, self.write_loads(sweep)));
         let step = self.plan.write_step().as_secs_f64();
         let mut later: usize = sweeps.iter().map(|(_, loads)| loads.len()).sum();
