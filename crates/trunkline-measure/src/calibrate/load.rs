@@ -15,6 +15,8 @@ use crate::error::MeasureError;
 
 /// A page of PostgreSQL.
 pub(crate) const PAGE: u32 = 8192;
+/// Reads in flight at rising size: PostgreSQL's default of `effective_io_concurrency`.
+pub(crate) const DEFAULT_DEPTH: u32 = 16;
 
 /// How a write becomes durable. The names are those of `wal_sync_method`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

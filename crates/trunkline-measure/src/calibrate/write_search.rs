@@ -16,8 +16,8 @@
 //! that is planned for them.
 
 use super::findings::DeviceFindings;
-use super::load::{Load, PAGE, SyncMethod, Work};
-use super::search::{DEFAULT_DEPTH, DEPTH_MAX, Ended, LARGE, METHOD_DEPTH_MAX, Search};
+use super::load::{DEFAULT_DEPTH, Load, PAGE, SyncMethod, Work};
+use super::search::{DEPTH_MAX, Ended, LARGE, METHOD_DEPTH_MAX, Search};
 use super::step::Step;
 use super::sweep;
 

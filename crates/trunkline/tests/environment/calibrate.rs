@@ -159,7 +159,10 @@ fn check_structure(report: &Value) {
         assert!(steps.len() >= 3 || !steps.is_empty() && says_so(), "{name}: {found}");
         for step in steps {
             assert!(step["ios_per_second"]["median"].as_f64().is_some_and(|it| it > 0.0), "{step}");
-            assert!(step["micros"]["p50"].is_number() && step["steady"].is_boolean(), "{step}");
+            // All of the few I/Os of the first mixed step may be writes, whose times aren't shown.
+            let has_reads = name != "mixed_depths" || step["depth"] != 1;
+            assert!(!has_reads || step["micros"]["p50"].is_number(), "{step}");
+            assert!(step["steady"].is_boolean(), "{step}");
         }
     }
 }
