@@ -19,7 +19,9 @@
 //! the first such error is returned at the end.
 //!
 //! With a server, a case of ours and the server's are pairs (`versus`), so cases that are compared
-//! with each other are repeated equally often: they end in the same round.
+//! with each other are repeated equally often: they end in the same round. Two configurations of a
+//! server go on until it is decided which of them is faster, or until a limit ends them: narrow times
+//! of each don't imply that their ratio is narrow enough.
 
 use std::time::Duration;
 
@@ -39,7 +41,7 @@ use crate::runner::{Peer, Runner, ScratchTable};
 use crate::sample::Sample;
 use crate::server::{Server, ServerError, ServerMethod};
 use crate::table::Table;
-use crate::versus::{Timed, best, over_defaults, versus};
+use crate::versus::{OverDefaults, Timed, best, over_defaults, versus};
 use crate::watcher::Watcher;
 use crate::workload::{Case, Plan, Workload};
 
@@ -338,9 +340,10 @@ fn interleave(
 }
 
 /// Finds out which cases are over. Without a server, cases are independent. With one, cases that are
-/// compared with each other are over together: when all are steady after the same round, or when one
-/// of them has been repeated as often or for as long as allowed. So each is looked at after the same
-/// numbers of repetitions as alone, and one that was steady before is repeated until the others are.
+/// compared with each other are over together: when all are steady after the same round and have a
+/// verdict, or when one of them has been repeated as often or for as long as allowed. So each is looked
+/// at after the same numbers of repetitions as alone, and one that was steady before is repeated until
+/// the others are.
 fn settle(all: &mut [Series], rule: &RepetitionRule) {
     let has_server = all.iter().any(|series| series.case.server.is_some());
     let ends: Vec<Option<Ended>> = (all.iter())
@@ -370,8 +373,18 @@ fn end_together(series: &Series, all: &[Series], rule: &RepetitionRule) -> Optio
         // A limit has decided about the end and not this interval, so it isn't another look.
         Some(_) if rule.is_narrow(&series.repetitions.seconds) => Some(Ended::Steady),
         Some(end) => Some(series.own_end.unwrap_or(end)),
+        None if lacks_verdict(group.clone(), rule) => None,
         None => group.all(|other| other.own_end.is_some()).then_some(Ended::Steady),
     }
+}
+
+/// Whether these cases are of both configurations of a server, and it isn't decided which is faster.
+/// The interval of their ratio shares its error between the same looks as those of the times.
+fn lacks_verdict<'a>(group: impl Iterator<Item = &'a Series>, rule: &RepetitionRule) -> bool {
+    let all: Vec<Timed<'_>> = group.map(Series::timed).collect();
+    let of = |method| all.iter().find(|it| it.case.server == Some(method));
+    let [Some(_), Some(settings)] = ServerMethod::CONFIGURATIONS.map(of) else { return false };
+    over_defaults(*settings, &all, rule).is_none_or(|over| over.is_undecided())
 }
 
 impl Section {
@@ -417,7 +430,12 @@ impl Section {
         if series.case.server.is_none() {
             measurement.versus = versus(series.timed(), &servers, &self.rule);
         } else {
-            measurement.over_defaults = over_defaults(series.timed(), &servers, &self.rule);
+            let over = over_defaults(series.timed(), &servers, &self.rule);
+            let is_held = all.iter().filter(|it| it.case.is_comparable(&series.case)).all(|it| {
+                !it.case.has_own_sizes() || it.repetitions.is_held(it.case.cache) != Some(false)
+            });
+            measurement.over_defaults =
+                over.map(|it| OverDefaults { verdict: it.verdict.filter(|_| is_held), ..it });
         }
         Some(measurement)
     }
@@ -516,6 +534,7 @@ impl Series {
 mod tests {
     use super::*;
     use crate::access::{Dataset, Scan};
+    use crate::versus::Verdict;
     use crate::workload::{Cache, Task};
     use trunkline_engine::settings::IoMethod;
 
@@ -540,10 +559,18 @@ mod tests {
     /// Runs all cases with these times for each, in seconds, instead of real work. Returns the order
     /// of the repetitions, as round and case, and what the progress showed last.
     fn run(all: &mut [Series], times: fn(usize, u64) -> Option<f64>) -> (Vec<(u64, usize)>, u64) {
+        run_by(&RULE, all, times)
+    }
+
+    fn run_by(
+        rule: &RepetitionRule,
+        all: &mut [Series],
+        times: fn(usize, u64) -> Option<f64>,
+    ) -> (Vec<(u64, usize)>, u64) {
         let cases = (all.len(), all.len());
         let mut progress = Progress { done: 0, cases, started: clock::now() };
         let mut order = Vec::new();
-        let mut shown = (0, progress.total(&RULE, all));
+        let mut shown = (0, progress.total(rule, all));
         let measured = interleave(
             all,
             |all, at, round| {
@@ -557,11 +584,11 @@ mod tests {
                 } else {
                     let took = Duration::from_secs_f64(seconds);
                     let sample = Sample { seconds, ..Sample::default() };
-                    series.repeated(&RULE, round, took, (sample, Some(seconds / 100.0)));
+                    series.repeated(rule, round, took, (sample, Some(seconds / 100.0)));
                 }
-                settle(all, &RULE);
+                settle(all, rule);
                 progress.done += 1;
-                let total = progress.total(&RULE, all);
+                let total = progress.total(rule, all);
                 assert!(progress.done <= total && total <= shown.1, "{total} after {shown:?}");
                 shown = (progress.done, total);
                 Ok(())
@@ -676,6 +703,82 @@ mod tests {
         run(&mut all, |at, round| Some(if at == 2 { 12.0 } else { 1.0 + (round % 2) as f64 }));
         assert_eq!(counts(&all), [8, 8, 8, 9]);
         assert_eq!(ended(&all), [Ended::Time, Ended::Time, Ended::Steady, Ended::Repetitions]);
+    }
+
+    /// Both configurations of a server, and a case of ours.
+    fn configurations() -> Vec<Series> {
+        let [defaults, settings] = ServerMethod::CONFIGURATIONS.map(Some);
+        let of = |server| {
+            let mut series = series(4);
+            series.case.server = server;
+            series
+        };
+        [None, defaults, settings].map(of).into()
+    }
+
+    /// Runs both configurations, with up to 20 repetitions. Returns how many there were, why they
+    /// ended, and the verdict.
+    fn decide(times: fn(usize, u64) -> Option<f64>) -> (usize, Ended, Option<Verdict>) {
+        let rule = RepetitionRule { repetitions_max: 20, ..RULE };
+        let mut all = configurations();
+        run_by(&rule, &mut all, times);
+        assert_eq!(all[1].times.len(), all[2].times.len());
+        let timed: Vec<Timed<'_>> = all.iter().map(Series::timed).collect();
+        let over = over_defaults(timed[2], &timed, &rule).and_then(|over| over.verdict);
+        (all[2].times.len(), all[2].ended, over)
+    }
+
+    #[test]
+    fn configurations_are_repeated_until_there_is_a_verdict() {
+        let (steady, not_slower) = (Ended::Steady, Some(Verdict::NotSlower));
+        // All times are narrow at the first look. The range of seven ratios is too wide if one of
+        // them is above the tolerance, and later intervals leave out such outliers.
+        assert_eq!(decide(|_, _| Some(1.0)), (7, steady, not_slower));
+        let outlier = |bad: bool| Some(if bad { 1.08 } else { 1.0 });
+        assert_eq!(decide(|at, round| outlier((at, round) == (2, 3))), (12, steady, not_slower));
+        assert_eq!(
+            decide(|at, round| outlier(at == 2 && round % 5 == 3)),
+            (20, steady, not_slower)
+        );
+        assert_eq!(
+            decide(|at, round| outlier(at == 2 && round % 2 == 1)),
+            (20, steady, Some(Verdict::Undecided))
+        );
+        // Repetitions of 8 s each: there is time for 13.
+        assert_eq!(
+            decide(|at, round| outlier(at == 2 && round % 2 == 1).map(|it| it * 8.0)),
+            (13, steady, Some(Verdict::Undecided))
+        );
+        // One that fails leaves nothing to be decided.
+        let mut all = configurations();
+        run(&mut all, |at, round| match (at, round) {
+            (1, 2) => Some(0.0),
+            (2, 3) => Some(1.08),
+            _ => Some(1.0),
+        });
+        assert_eq!([&all[0], &all[2]].map(|it| it.times.len()), [7, 7]);
+    }
+
+    #[test]
+    fn a_cache_that_was_not_held_leaves_no_verdict() {
+        let report = crate::page::tests::report();
+        let section = Section::after(&report, RULE);
+        for (at, held) in [(0, true), (1, false), (2, false)] {
+            let mut all = configurations();
+            for (place, series) in all.iter_mut().enumerate() {
+                for round in 1..8 {
+                    let part = if place == at && round == 3 { 0.5 } else { 0.0 };
+                    let sample = Sample { seconds: 1.0, ..Sample::default() };
+                    series.repeated(&RULE, round, Duration::ZERO, (sample, Some(part)));
+                }
+            }
+            let found = section.measurement(&all[2], &all).expect("measured");
+            let over = found.over_defaults.expect("compared");
+            assert_eq!((over.pairs, over.ratio.median), (7, 1.0));
+            assert_eq!(over.verdict, held.then_some(Verdict::NotSlower));
+            let name = if held { "not slower" } else { "cache not held" };
+            assert_eq!(over.verdict_name(), name);
+        }
     }
 
     #[test]

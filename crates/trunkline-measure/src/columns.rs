@@ -63,7 +63,7 @@ pub(crate) const COLUMNS: [Column; 54] = [
     ("defaults_low", |_, case| over_defaults(case, |it| it.ratio.low.to_string())),
     ("defaults_high", |_, case| over_defaults(case, |it| it.ratio.high.to_string())),
     ("defaults_pairs", |_, case| over_defaults(case, |it| it.pairs.to_string())),
-    ("defaults_verdict", |_, case| over_defaults(case, |it| it.verdict.name().to_owned())),
+    ("defaults_verdict", |_, case| over_defaults(case, |it| it.verdict_name().to_owned())),
     ("slow_disk", |report, _| disk(report, |disk| disk.profile.clone())),
     ("slow_disk_error_1_percent", |report, _| disk(report, |disk| optional(disk.error_percent(1)))),
     ("slow_disk_error_64_percent", |report, _| {

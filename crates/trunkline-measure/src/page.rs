@@ -12,7 +12,8 @@ use crate::columns::COLUMNS;
 use crate::error::MeasureError;
 use crate::plot::Plot;
 use crate::plots::plots;
-use crate::report::{Report, SlowDisk};
+use crate::report::{Measurement, Report, SlowDisk};
+use crate::versus::OverDefaults;
 use crate::workload::Cache;
 
 /// The page's own style sheet.
@@ -233,8 +234,9 @@ fn settings(report: &Report, page: &mut String) {
     }
     *page += "</tbody></table></div>\n<p>Its time with the settings divided by that with its \
               defaults: the median of pairs with its 95 % confidence interval. Faster: the interval \
-              is below 1. Not slower: it ends at 1.05 or below. Slower: it begins above 1.05. \
-              </p>\n<div class=\"scroll\"><table><thead><tr><th>workload</th><th>scan</th>\
+              is below 1. Not slower: it ends at 1.05 or below. Slower: it begins above 1.05. There \
+              is no verdict if the page cache was not in the wanted state (!) when a repetition \
+              began.</p>\n<div class=\"scroll\"><table><thead><tr><th>workload</th><th>scan</th>\
               <th>rows, %</th><th>cache</th><th>defaults</th><th>seconds</th><th>settings</th>\
               <th>seconds</th><th>ratio</th><th>interval</th><th>pairs</th><th></th></tr></thead>\
               <tbody>\n";
@@ -245,7 +247,7 @@ fn settings(report: &Report, page: &mut String) {
             key.workload.clone(),
             key.scan.clone(),
             key.selectivity_percent.map(|percent| percent.to_string()).unwrap_or_default(),
-            key.cache_name().to_owned(),
+            Measurement::cache_cell(&[defaults, settings]),
             defaults.plan.clone().unwrap_or_default(),
             defaults.seconds.median.to_string(),
             settings.plan.clone().unwrap_or_default(),
@@ -253,7 +255,7 @@ fn settings(report: &Report, page: &mut String) {
             over.map(|it| it.ratio.median.to_string()).unwrap_or_default(),
             over.map(|it| format!("{}–{}", it.ratio.low, it.ratio.high)).unwrap_or_default(),
             over.map(|it| it.pairs.to_string()).unwrap_or_default(),
-            over.map_or("too few pairs", |it| it.verdict.name()).to_owned(),
+            over.map_or("too few pairs", OverDefaults::verdict_name).to_owned(),
         ];
         row(&cells, page);
     }
@@ -536,7 +538,7 @@ pub(crate) mod tests {
         settings.over_defaults = Some(OverDefaults {
             ratio: Estimate { median: 1.01, low: 0.97, high: 1.04 },
             pairs: 9,
-            verdict: Verdict::NotSlower,
+            verdict: Some(Verdict::NotSlower),
         });
         report.measurements = vec![case("defaults", "Seq Scan"), settings];
         report
@@ -567,6 +569,13 @@ pub(crate) mod tests {
         let doubts = report.compare(&stored, std::path::Path::new("run.json"));
         let expected = "settings of the server differs: random_page_cost = 1.1, x.y = 1<2; in the";
         assert!(doubts.len() == 1 && doubts[0].starts_with(expected), "{doubts:?}");
+        // A cache that wasn't held leaves no verdict.
+        let case = &mut report.measurements[1];
+        (case.key.cache, case.cache_held) = (Some(Cache::Cold), Some(false));
+        case.over_defaults.as_mut().expect("compared").verdict = None;
+        report.measurements[0].key.cache = Some(Cache::Cold);
+        let page = to_html(&report).expect("a page");
+        assert!(page.contains("<td>cold!</td>") && page.contains("<td>cache not held</td></tr>"));
         // One whose other half has failed isn't a pair.
         report.measurements.pop();
         assert!(report.settings_pairs().is_empty());

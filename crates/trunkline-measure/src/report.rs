@@ -366,6 +366,11 @@ pub(crate) struct Repetitions {
 }
 
 impl Repetitions {
+    /// Whether the page cache was in this state whenever a repetition began, if that is known.
+    pub(crate) fn is_held(&self, cache: Option<Cache>) -> Option<bool> {
+        cache.zip(self.cached).map(|(cache, part)| cache.is_held(part))
+    }
+
     /// Adds a repetition. `cached` is unknown for all of them or for none.
     pub(crate) fn add(&mut self, mut sample: Sample, cache: Option<Cache>, cached: Option<f64>) {
         // The histograms are large. A case may have a thousand repetitions.
@@ -400,7 +405,7 @@ impl Measurement {
             known.then(|| median(&value, places))
         };
         Some(Self {
-            cache_held: key.cache.zip(*cached).map(|(cache, part)| cache.is_held(part)),
+            cache_held: repetitions.is_held(key.cache),
             key,
             repetitions: samples.len(),
             steady: ended == Ended::Steady,
@@ -430,6 +435,16 @@ impl Measurement {
             over_defaults: None,
             plan: plans(samples),
         })
+    }
+}
+
+impl Measurement {
+    /// The name of the cache state of cases that have the same one, with a mark if the page cache
+    /// wasn't in it before one of them.
+    pub fn cache_cell(cases: &[&Self]) -> String {
+        let is_held = cases.iter().all(|case| case.cache_held != Some(false));
+        let name = cases.first().map_or("", |case| case.key.cache_name());
+        format!("{name}{}", if is_held { "" } else { "!" })
     }
 }
 

@@ -11,7 +11,9 @@
 //! each query, the server's counters and its result must be the expected ones.
 //!
 //! The I/O method is a setting of the server's start, so another method is a restart. So is another
-//! configuration, when the server is compared with itself: its defaults, and the lines of a user.
+//! configuration, when the server is compared with itself: its defaults, and the lines of a user. A
+//! server that has just started has never touched most of its buffers, which would slow down its first
+//! queries. So they are filled and emptied once before it is measured ([`touch`]).
 
 mod account;
 mod error;
@@ -79,8 +81,11 @@ pub struct Server {
 struct Running {
     method: ServerMethod,
     session: Session,
-    /// Whether `pg_buffercache` can empty the buffers. Otherwise that takes a restart.
+    /// Whether the buffers can be filled and emptied. Otherwise each repetition has a server that has
+    /// just started.
     evicts: bool,
+    /// Whether they have been filled since the start.
+    is_touched: bool,
 }
 
 /// What the guide's tables are to contain.
@@ -210,11 +215,8 @@ impl Server {
     }
 
     /// Starts the server once in each configuration, of which one has these lines, and asks it for the
-    /// values that are in effect.
-    ///
-    /// # Errors
-    /// [`ServerError::Ended`] with the server's own error if it doesn't accept a line.
-    pub fn compare_settings(&mut self, lines: ServerLines) -> Result<(), ServerError> {
+    /// values that are in effect. Fails with the server's own error if it doesn't accept a line.
+    fn compare_settings(&mut self, lines: ServerLines) -> Result<(), ServerError> {
         self.lines = lines;
         let lines = self.lines.clone();
         let own = lines.iter().map(|(name, _)| name).filter(|name| !SHOWN.contains(name));
@@ -242,12 +244,18 @@ impl Server {
         self.cluster = disk.join(CLUSTER);
     }
 
-    /// Creates the cluster and its tables, and stops the server.
+    /// Creates the cluster and its tables, and stops the server. If there are lines, both configurations
+    /// are going to be compared. They are tried out before the tables are created, which takes minutes.
     ///
     /// # Errors
-    /// [`ServerError`].
-    pub fn create(&mut self, plan: &TablePlan) -> Result<(), ServerError> {
+    /// [`ServerError`]. If the server doesn't accept a line, [`ServerError::Ended`] has its own error.
+    pub fn create(
+        &mut self,
+        plan: &TablePlan,
+        lines: Option<ServerLines>,
+    ) -> Result<(), ServerError> {
         self.initdb()?;
+        lines.map_or(Ok(()), |lines| self.compare_settings(lines))?;
         let sizes = Sizes { buffers: 65_536, ..self.sizes };
         // Nothing has to survive a crash while it is being created.
         let fast =
@@ -385,11 +393,12 @@ impl Server {
                 self.stop()?;
                 let mut session = self.start(&self.settings_with(method))?;
                 // Version 17 can evict a single buffer, and version 18 a relation.
-                let has = "SELECT count(*) FROM pg_extension WHERE extname = 'pg_buffercache'";
-                let evicts = self.programs.major >= 17 && session.numbers(has)? == [1];
+                let has = "SELECT count(*) FROM pg_extension \
+                           WHERE extname IN ('pg_buffercache', 'pg_prewarm')";
+                let evicts = self.programs.major >= 17 && session.numbers(has)? == [2];
                 // A bitmap must not be lossy: then the scan would have to look at more rows.
                 session.execute("SET work_mem = '1GB'")?;
-                Running { method, session, evicts }
+                Running { method, session, evicts, is_touched: false }
             }
         };
         Ok(self.running.insert(running))
@@ -448,10 +457,13 @@ impl Server {
             }
         }
         session.expect_shown(&shown.unwrap_or_default())?;
-        // The planner may have read some pages.
-        match &mut self.running {
-            Some(running) if running.evicts => evict(&mut running.session, major)?,
-            _ => {}
+        if let Some(running) = self.running.as_mut().filter(|running| running.evicts) {
+            if !running.is_touched {
+                touch(&mut running.session, dataset, self.sizes.buffers)?;
+                running.is_touched = true;
+            }
+            // The planner may have read some pages, too.
+            evict(&mut running.session, major)?;
         }
         Ok(chosen)
     }
@@ -552,6 +564,22 @@ fn add_extension(session: &mut Session, name: &str) -> Result<bool, ServerError>
         session.execute(&format!("CREATE EXTENSION {name}"))?;
     }
     Ok(is_there)
+}
+
+/// Fills the buffers of a server that has just started, so that the kernel gives it their memory now,
+/// and not while the first queries are measured. The pages are those of the table that isn't measured,
+/// and its index: they stay in the page cache, so they are read from the disk once, and not at each start.
+/// They fill as many buffers as the measured table does, because both tables have the same size.
+fn touch(session: &mut Session, measured: Dataset, buffers: u32) -> Result<(), ServerError> {
+    let other = match measured {
+        Dataset::Uniform => "linear_10",
+        Dataset::Linear10 => "uniform",
+    };
+    session.row(&format!(
+        "SELECT pg_prewarm('{other}_a'), pg_prewarm('{other}', 'buffer', 'main', 0, \
+         least({buffers}, pg_relation_size('{other}') / 8192) - 1)"
+    ))?;
+    Ok(())
 }
 
 /// Empties the buffers of both tables and their indexes.

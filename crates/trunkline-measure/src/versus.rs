@@ -9,8 +9,15 @@
 //! Two configurations of a server are compared in the same way: the time with the user's settings
 //! divided by that with the defaults.
 //!
-//! In each round, our cases and the server's alternate, so the two halves of a pair are close in
-//! time. A machine that gets slower for a minute slows down both, and their ratio stays the same.
+//! A machine that gets slower slows down both halves of a pair, if they are close in time, and their
+//! ratio stays the same. How close they are follows from the order of the cases (`workload`):
+//!
+//! ```text
+//!   ours, the server's same method        next to each other; another number of workers is later
+//!   defaults, settings                    a scan's selectivities and a restart in between
+//! ```
+//! If a disk changes within that time, as one with burst credit does, the pairs' ratios scatter. Their
+//! interval is then wide, and says that nothing is decided.
 
 use serde::{Deserialize, Serialize};
 
@@ -74,8 +81,8 @@ pub struct Best {
     pub versus: Option<Versus>,
 }
 
-/// A configuration is called slower only if it takes longer than this, relative to the defaults, and
-/// not slower only if it doesn't. Smaller differences rarely matter.
+/// A configuration is *slower* if its ratio to the defaults is above this, and *not slower* if it is at
+/// most this. Smaller differences rarely matter.
 const TOLERANCE: f64 = 1.05;
 
 /// What a ratio of settings to defaults says.
@@ -123,8 +130,21 @@ pub struct OverDefaults {
     pub ratio: Estimate,
     /// Number of pairs.
     pub pairs: usize,
-    /// What follows from the interval.
-    pub verdict: Verdict,
+    /// What follows from the interval. None if the page cache was not in the wanted state when a
+    /// repetition of either half began: then it isn't known what was compared.
+    pub verdict: Option<Verdict>,
+}
+
+impl OverDefaults {
+    /// The verdict in reports, or why there is none.
+    pub fn verdict_name(&self) -> &'static str {
+        self.verdict.map_or("cache not held", Verdict::name)
+    }
+
+    /// Whether the interval is too wide for a verdict, so that more repetitions may help.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.verdict == Some(Verdict::Undecided)
+    }
 }
 
 /// Compares a case of the settings with the same case of the defaults. `None` if it isn't such a case,
@@ -139,7 +159,7 @@ pub(crate) fn over_defaults(
     }
     let is_default = |server: &&Timed<'_>| server.case.server == Some(ServerMethod::Defaults);
     let (ratio, pairs) = ratio(settings, *servers.iter().find(is_default)?, rule)?;
-    Some(OverDefaults { ratio, pairs, verdict: Verdict::of(&ratio) })
+    Some(OverDefaults { ratio, pairs, verdict: Some(Verdict::of(&ratio)) })
 }
 
 /// Compares a case of ours with the server's case of the same method. If it has several, such as
@@ -286,7 +306,7 @@ mod tests {
         let all = [timed(&defaults, &a[..]), timed(&settings, &b[..])];
         let found = over_defaults(all[1], &all, &rule).expect("compared");
         let half = Estimate { median: 0.5, low: 0.5, high: 0.5 };
-        assert_eq!((found.ratio, found.pairs, found.verdict), (half, 7, Verdict::Faster));
+        assert_eq!((found.ratio, found.pairs, found.verdict), (half, 7, Some(Verdict::Faster)));
         assert_eq!(over_defaults(all[0], &all, &rule), None);
         assert_eq!(over_defaults(all[1], &all[1..], &rule), None);
         // Five pairs have no interval.

@@ -15,12 +15,15 @@ use std::collections::BTreeMap;
 use super::error::ServerError;
 use super::quiet::is_quiet;
 
-/// Names that are refused, with the reason. A star stands for any letters, at the beginning or end.
-const REFUSED: [(&[&str], &str); 7] = [
+/// Why settings are refused that all servers have (`quiet`), and those of the first list.
+const OWN: &str = "bench has its own value";
+
+/// Other names that are refused, with the reason. A star stands for any letters, at the beginning or
+/// end.
+const REFUSED: [(&[&str], &str); 9] = [
+    (&["shared_buffers", "work_mem"], OWN),
     (
         &[
-            "shared_buffers",
-            "work_mem",
             "enable_*",
             "max_parallel*",
             "min_parallel*",
@@ -33,8 +36,9 @@ const REFUSED: [(&[&str], &str); 7] = [
             "search_path",
             "track_counts",
         ],
-        "bench has its own value, so that both configurations do the same work",
+        "both configurations must do the same work",
     ),
+    (&["debug_io_direct"], "it bypasses the page cache, whose state is part of each case"),
     (
         &[
             "data_directory",
@@ -52,11 +56,20 @@ const REFUSED: [(&[&str], &str); 7] = [
     ),
     (&["include", "include_*"], "only this file is read"),
     (
-        &["*_preload_libraries", "archive_*", "*_command", "*_library", "dynamic_library_path"],
+        &["*_libraries", "*_library", "dynamic_library_path", "*_command"],
         "it loads code or runs commands",
     ),
     (&["log_*", "logging_*"], "bench shows the end of the server's log if the server fails"),
-    (&["*_timeout"], "it could end a query that is measured"),
+    (
+        &[
+            "statement_timeout",
+            "transaction_timeout",
+            "lock_timeout",
+            "idle_session_timeout",
+            "idle_in_transaction_session_timeout",
+        ],
+        "it could end a query that is measured, or its session",
+    ),
     (
         &["zero_damaged_pages", "ignore_checksum_failure", "ignore_invalid_pages"],
         "it hides damaged pages",
@@ -71,13 +84,12 @@ impl ServerLines {
     /// These settings, as names in lower case and values. The last value of a name counts.
     ///
     /// # Errors
-    /// [`ServerError::Setting`]: the first one that would break the measurement.
+    /// [`ServerError::Settings`]: those that would break the measurement.
     pub fn new(lines: impl IntoIterator<Item = (String, String)>) -> Result<Self, ServerError> {
         let lines: BTreeMap<String, String> = lines.into_iter().collect();
-        match lines.keys().find_map(|name| Some((name, refusal(name)?))) {
-            Some((name, reason)) => Err(ServerError::Setting { name: name.clone(), reason }),
-            None => Ok(Self(lines)),
-        }
+        let refused = lines.keys().filter_map(|name| Some((name.clone(), refusal(name)?)));
+        let refused: Vec<(String, &str)> = refused.collect();
+        if refused.is_empty() { Ok(Self(lines)) } else { Err(ServerError::Settings(refused)) }
     }
 
     /// Whether there is nothing to compare.
@@ -98,9 +110,11 @@ fn refusal(name: &str) -> Option<&'static str> {
         (_, Some(start)) => name.starts_with(start),
         _ => name == *pattern,
     };
+    if is_quiet(name) {
+        return Some(OWN);
+    }
     let listed = REFUSED.iter().find(|(patterns, _)| patterns.iter().any(matches));
-    let (_, own) = REFUSED[0];
-    listed.map(|(_, reason)| *reason).or_else(|| is_quiet(name).then_some(own))
+    listed.map(|(_, reason)| *reason)
 }
 
 #[cfg(test)]
@@ -114,29 +128,41 @@ mod tests {
     #[test]
     fn settings_that_would_break_the_measurement_are_refused_by_name() {
         for (name, expected) in [
-            ("shared_buffers", "the same work"),
+            ("shared_buffers", "its own value"),
             ("enable_seqscan", "the same work"),
             ("max_parallel_workers", "the same work"),
             ("jit_above_cost", "the same work"),
-            ("autovacuum", "the same work"),
-            // Only in the list of what all servers get.
-            ("max_wal_size", "the same work"),
-            ("synchronize_seqscans", "the same work"),
+            ("autovacuum_naptime", "the same work"),
+            ("debug_io_direct", "bypasses the page cache"),
+            // What all servers get comes first: other reasons may be untrue for it.
+            ("max_wal_size", "its own value"),
+            ("synchronize_seqscans", "its own value"),
+            ("checkpoint_timeout", "its own value"),
+            ("listen_addresses", "its own value"),
+            ("port", "its own value"),
             ("data_directory", "the server's files or connections"),
-            ("unix_socket_directories", "the server's files or connections"),
+            ("unix_socket_group", "the server's files or connections"),
             ("include_dir", "only this file"),
-            ("shared_preload_libraries", "loads code or runs commands"),
+            ("oauth_validator_libraries", "loads code or runs commands"),
             ("restore_command", "loads code or runs commands"),
-            ("archive_mode", "loads code or runs commands"),
-            ("logging_collector", "the server's log"),
+            ("archive_library", "loads code or runs commands"),
+            ("log_statement", "the server's log"),
             ("statement_timeout", "could end a query"),
-            ("listen_addresses", "the same work"),
-            ("port", "the same work"),
         ] {
             let taken = ("effective_io_concurrency", "64");
             let error = lines(&[taken, (name, "x")]).expect_err(name).to_string();
             assert!(error.contains(&format!("\"{name}\"")) && error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn all_settings_that_are_refused_are_named() {
+        let all = ["port", "wal_buffers", "log_statement", "ssl", "listen_addresses"];
+        let error = lines(&all.map(|name| (name, "x"))).expect_err("refused").to_string();
+        let expected = "settings that can't be compared: \"listen_addresses\", \"port\", \"ssl\" \
+                        (bench has its own value), \"log_statement\" (bench shows the end of the \
+                        server's log if the server fails)";
+        assert_eq!(error, expected);
     }
 
     #[test]
@@ -155,6 +181,10 @@ mod tests {
             ("random_page_cost", "1.1"),
             ("wal_sync_method", "open_datasync"),
             ("checkpoint_flush_after", "0"),
+            // How many processes there may be decides how many buffers a session may pin.
+            ("max_connections", "200"),
+            ("max_wal_senders", "0"),
+            ("deadlock_timeout", "10s"),
         ];
         let taken = lines(&all).expect("taken");
         let found: Vec<(&str, &str)> = taken.iter().collect();

@@ -13,7 +13,7 @@
 use trunkline_engine::settings::IoMethod;
 
 use super::lines::ServerLines;
-use super::quiet::QUIET;
+use super::quiet::{FEW_PROCESSES, QUIET};
 
 /// How a server does its I/O: one of its methods, or a configuration, which also decides how many I/Os
 /// are in flight.
@@ -122,6 +122,9 @@ pub(super) fn settings(
 ) -> Vec<Setting> {
     let mut all: Vec<Setting> = QUIET.map(|(name, value)| setting(name, value)).to_vec();
     all.push(setting("shared_buffers", sizes.buffers.max(16)));
+    if !method.is_configuration() {
+        all.extend(FEW_PROCESSES.map(|(name, value)| setting(name, value)));
+    }
     match method {
         ServerMethod::Defaults => {}
         ServerMethod::Settings => {
@@ -215,9 +218,13 @@ mod tests {
             let has = |name: &str| defaults.iter().any(|one| one.0 == name);
             assert!(has("shared_buffers") && has("max_parallel_workers_per_gather") && has("jit"));
             let own = ["io_method", "io_workers", "io_max_combine_limit", "io_max_concurrency"];
-            assert!(!own.into_iter().any(has), "{defaults:?}");
+            // These decide how many buffers a session may pin.
+            let processes = ["max_connections", "max_wal_senders", "max_worker_processes"];
+            assert!(!own.into_iter().chain(processes).any(has), "{defaults:?}");
             // The lines are those of one configuration, and of no method.
-            assert!(!of(ServerMethod::Sync).contains(&setting("random_page_cost", "1.1")));
+            let sync = of(ServerMethod::Sync);
+            assert!(!sync.contains(&setting("random_page_cost", "1.1")));
+            assert!(sync.contains(&setting("max_connections", 10)));
         }
         assert!(ServerMethod::CONFIGURATIONS.into_iter().all(ServerMethod::is_configuration));
         assert!(!ServerMethod::None.is_configuration());

@@ -73,8 +73,9 @@ pub(crate) struct BenchArgs {
 
     /// Compare two configurations of the server instead of its methods: its defaults, and the
     /// lines of FILE, which are those of a postgresql.conf, such as trunkline calibrate -D DIR --for 18
-    /// --conf FILE writes. Both keep their own concurrency and sizes of I/Os. Only reads are
-    /// measured, so lines about writes make no difference.
+    /// --conf FILE writes. Both keep their own concurrency and sizes of I/Os. A case is repeated until
+    /// it is decided whether it is faster, not slower or slower, within --repetitions and --max-time.
+    /// Only reads are measured, so lines about writes make no difference.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(requires = "postgres", conflicts_with = "postgres_workers")]
     pub(super) postgres_settings: Option<PathBuf>,
@@ -166,6 +167,7 @@ impl BenchArgs {
             let text = "several sessions can't be compared with a server";
             return Err(Failure::usage(text).with_hint("use --sessions 1"));
         }
+        self.check_only_postgres(context)?;
         self.check_configurations()?;
         Ok(Plan {
             workloads,
@@ -177,7 +179,9 @@ impl BenchArgs {
                 && (self.scan.is_empty() || self.names_planned()),
             selectivities: self.selectivities(),
             methods: if all { vec![settings.io_method()] } else { IoMethod::ALL.to_vec() },
+            // A server has no direct cases.
             direct: match context.given.contains("io_direct") {
+                _ if self.only_postgres => vec![false],
                 true => vec![settings.io_direct_data()],
                 false => vec![false, true],
             },
@@ -194,6 +198,21 @@ impl BenchArgs {
 
     fn names_planned(&self) -> bool {
         self.scan.iter().any(|name| name == PLANNED)
+    }
+
+    /// Fails if an option is only about trunkline's engine, which isn't measured.
+    fn check_only_postgres(&self, context: &Context<'_>) -> Result<(), Failure> {
+        if !self.only_postgres {
+            return Ok(());
+        }
+        let why = if context.given.contains("io_direct") {
+            "--io-direct has no effect with --only-postgres: the server's reads are buffered"
+        } else if self.postgres_settings.is_some() && context.given.contains("io_method") {
+            "--io-method has no effect on the configurations of a server, which have their own"
+        } else {
+            return Ok(());
+        };
+        Err(Failure::usage(why))
     }
 
     /// Fails if an option can't have its effect on the configurations of a server, or without them.

@@ -42,7 +42,8 @@ pub(super) fn text(report: &Report) -> String {
         endings(report)
     );
     if report.measurements.iter().any(|case| case.cache_held == Some(false)) {
-        text += "cache!: the page cache was not in this state when a repetition began.\n";
+        text += "cache!: the page cache was not in this state when a repetition began. Settings get no \
+                 verdict then.\n";
     }
     text
 }
@@ -149,13 +150,13 @@ fn settings(report: &Report) -> String {
             defaults.key.workload.clone(),
             defaults.key.scan.clone(),
             percent.unwrap_or_default(),
-            defaults.key.cache_name().to_owned(),
+            Measurement::cache_cell(&[defaults, settings]),
             format!("{:.2} ms", defaults.seconds.median * 1e3),
             format!("{:.2} ms", settings.seconds.median * 1e3),
             known(|it| format!("×{:.2}", it.ratio.median)),
             known(|it| format!("{:.2}..{:.2}", it.ratio.low, it.ratio.high)),
             known(|it| it.pairs.to_string()),
-            over.map_or("too few pairs", |it| it.verdict.name()).to_owned(),
+            over.map_or("too few pairs", OverDefaults::verdict_name).to_owned(),
             plans(defaults, settings),
         ]);
     }
@@ -230,7 +231,7 @@ fn cells(case: &Measurement) -> Vec<String> {
         percent.unwrap_or_default(),
         key.method(),
         key.mode().to_owned(),
-        format!("{}{}", key.cache_name(), if case.cache_held == Some(false) { "!" } else { "" }),
+        Measurement::cache_cell(&[case]),
         number(key.concurrency),
         number(key.combine_blocks),
         key.sessions.to_string(),
@@ -262,9 +263,10 @@ fn times(times: Option<Percentiles>) -> String {
 /// How the time compares with the server's, or that of its settings with that of its defaults:
 /// `×0.52 (0.49..0.55) of worker 12, faster`.
 fn versus(case: &Measurement) -> String {
-    if let Some(OverDefaults { ratio, verdict, .. }) = &case.over_defaults {
-        let Estimate { median, low, high } = ratio;
-        return format!("×{median:.2} ({low:.2}..{high:.2}) of defaults, {}", verdict.name());
+    if let Some(over) = &case.over_defaults {
+        let Estimate { median, low, high } = over.ratio;
+        let verdict = over.verdict_name();
+        return format!("×{median:.2} ({low:.2}..{high:.2}) of defaults, {verdict}");
     }
     let Some(versus) = &case.versus else { return "–".to_owned() };
     let Estimate { median, low, high } = versus.ratio;

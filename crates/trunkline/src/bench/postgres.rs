@@ -45,7 +45,7 @@ pub(super) fn lines(args: &BenchArgs) -> Result<Option<ServerLines>, Failure> {
     let found = read_assignments(path).map_err(Failure::cannot_run)?;
     let lines = ServerLines::new(found).map_err(|error| {
         Failure::usage(format!("\"{}\": {error}", path.display()))
-            .with_hint("remove this line from the file")
+            .with_hint("remove these lines from the file")
     })?;
     if lines.is_empty() {
         let text =
@@ -101,9 +101,7 @@ pub(super) fn prepare(
         selectivities: plan.selectivities.clone(),
     };
     let created = interrupt.wait_for("server", move || {
-        server.create(&tables)?;
-        // A line that the server doesn't accept ends the run now, and not after minutes.
-        lines.map_or(Ok(()), |lines| server.compare_settings(lines))?;
+        server.create(&tables, lines)?;
         Ok(server)
     });
     match created? {

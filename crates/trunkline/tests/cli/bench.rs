@@ -478,13 +478,18 @@ fn settings_that_cannot_be_compared_are_refused_before_anything_is_created() {
         assert!(found == code && out.is_empty() && err.contains(expected), "{found} {err}");
         assert_eq!(names(home.path()), ["lines.conf"]);
     };
-    refused("Shared_Buffers = 8GB\n", &[], 2, "lines.conf\": setting \"shared_buffers\" can't be");
+    let all = "Shared_Buffers = 8GB\nport = 1\nio_workers = 12\n";
+    let expected =
+        "lines.conf\": settings that can't be compared: \"port\", \"shared_buffers\" (bench";
+    refused(all, &[], 2, expected);
     refused("include = 'x'\n", &[], 2, "only this file is read");
     refused("#io_workers = 12\n\n", &[], 2, "has no settings, so there is nothing to compare");
     refused("io_workers == 12\n", &[], 3, "syntax error in line 1");
     let good = "io_workers = 12\n";
     refused(good, &["--concurrency", "1,2"], 2, "--concurrency takes one value");
     refused(good, &["--only-postgres", "--combine", "1"], 2, "--combine has no effect");
+    refused(good, &["--only-postgres", "--io-method", "sync"], 2, "--io-method has no effect");
+    refused(good, &["--only-postgres", "--io-direct=data"], 2, "--io-direct has no effect");
     refused(good, &["--postgres-workers", "1"], 2, "cannot be used with");
     // A good file is only the beginning.
     refused(good, &[], 2, "is missing: expected a directory with the programs of a server");
@@ -515,6 +520,18 @@ fn wrong_usage_of_bench_is_explained() {
             "several sessions can't be compared with a server",
         ),
         (&["bench", "--scratch", "/", "--only-postgres"], "--postgres <BINDIR>"),
+        (
+            &[
+                "bench",
+                "--scratch",
+                "/",
+                "--postgres",
+                "/bin",
+                "--only-postgres",
+                "--io-direct=data",
+            ],
+            "--io-direct has no effect with --only-postgres",
+        ),
         (&["bench", "--scratch", "/", "--postgres-settings", "x"], "--postgres <BINDIR>"),
         (
             &["bench", "--scratch", "/", "--scan", "planned", "--postgres", "/bin"],

@@ -12,13 +12,14 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
 use trunkline_aio::facade::env;
 use trunkline_slow_disk::{Limit, Profile};
 
-use crate::child::Running;
+use crate::child::{PATIENCE, Running};
 use crate::need;
 use crate::slow_disk::Home;
 use crate::verify::binary;
@@ -50,6 +51,8 @@ fn names(directory: &Path) -> Vec<String> {
 /// Measures a mounted disk. Each phase has a time limit of its own.
 fn measured(mount: &Path, report: &Path, seconds: &str) -> Value {
     let path = report.to_str().expect("a name");
+    // A long run takes two fifths of the time.
+    let limit = PATIENCE + Duration::from_secs(seconds.parse().expect("seconds"));
     let mut running =
         calibrate(mount, &["--time", seconds, "--size", "128MB", "--for", "18", "--save", path]);
     for phase in [
@@ -65,11 +68,25 @@ fn measured(mount: &Path, report: &Path, seconds: &str) -> Value {
         "durable writes by sessions",
         "durable writes by size",
     ] {
-        running.wait_for_message(&format!("info: {phase} ("));
+        running.wait_for_message_within(limit, &format!("info: {phase} ("));
     }
-    let ended = running.wait_for_end();
+    let ended = running.wait_for_end_within(limit);
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     serde_json::from_str(&fs::read_to_string(report).expect("read")).expect("JSON")
+}
+
+/// The latency in seconds of a mounted disk, as it has measured itself with one read in flight.
+///
+/// This machine adds to the profile's latency. Whoever measures the mount has to find that, too.
+fn own_latency(mount: &mut Running, profile: &Profile) -> f64 {
+    mount.wait_for_output("\n       64 ");
+    let text = mount.output();
+    let mut rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let error = rows.find_map(|cells| match cells[..] {
+        ["1", .., error, "%"] => error.parse::<f64>().ok(),
+        _ => None,
+    });
+    profile.latency().as_secs_f64() * (1.0 + error.expect("the error with one in flight") / 100.0)
 }
 
 /// How right a calibration is.
@@ -92,7 +109,8 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-fn verdict(found: &Value, profile: &Profile) -> Verdict {
+/// Judges a calibration of a disk with this profile and latency.
+fn verdict(found: &Value, profile: &Profile, latency: f64) -> Verdict {
     let mut errors = Vec::new();
     let mut check = |what: &str, found: &Value, expected: f64| {
         let error = found.as_f64().map(|found| found / expected - 1.0);
@@ -100,7 +118,6 @@ fn verdict(found: &Value, profile: &Profile) -> Verdict {
             errors.push(format!("{what} is {found}, expected {expected}"));
         }
     };
-    let latency = profile.latency().as_secs_f64();
     check("latency", &found["latency"]["micros"]["p50"], latency * 1e6);
     let mut limit = |name: &str, expected: Option<Limit>| {
         let Some(expected) = expected else { return };
@@ -184,7 +201,7 @@ fn only_a_cut_sweep_may_find_too_few_reads_in_flight() {
             "depths": [{ "depth": 1 }, { "depth": deepest }],
             "concurrency": { "recommended": recommended, "is_cut": is_cut },
         });
-        let verdict = verdict(&found, &profile);
+        let verdict = verdict(&found, &profile, profile.latency().as_secs_f64());
         (verdict.errors.len(), verdict.to_string() == "ok (at least)")
     };
     for is_cut in [false.into(), true.into(), Value::Null] {
@@ -230,6 +247,7 @@ fn limits_of_mounted_disks_are_found_within_ten_percent() {
     let seconds = text("TRUNKLINE_CALIBRATION_SECONDS").unwrap_or_else(|| SECONDS.to_owned());
     // A wall-clock result of a busy machine proves nothing, so only a soak compares it.
     let compares = env::var("TRUNKLINE_CALIBRATED_DISKS").is_some();
+    let mut failures = Vec::new();
     for disk in disks.split(';').map(str::trim) {
         let profile: Profile = disk.parse().expect("a profile");
         let mut last = Verdict::default();
@@ -237,7 +255,7 @@ fn limits_of_mounted_disks_are_found_within_ten_percent() {
             // A new mount has its full credit.
             let home = Home::new();
             let mut mount = home.start(disk);
-            mount.wait_for_output("error of the median");
+            let latency = own_latency(&mut mount, &profile);
             let report = home.mount().with_file_name("report.json");
             let found = measured(&home.mount(), &report, &seconds);
             assert_eq!(names(&home.directory()), [""; 0]);
@@ -247,14 +265,18 @@ fn limits_of_mounted_disks_are_found_within_ten_percent() {
                 check_structure(&found);
                 break;
             }
-            last = verdict(&found["found"], &profile);
+            last = verdict(&found["found"], &profile, latency);
             println!("calibrated {disk}: {last}");
             if last.errors.is_empty() {
                 break;
             }
         }
-        assert!(last.errors.is_empty(), "{disk}: {last}");
+        if !last.errors.is_empty() {
+            failures.push(format!("{disk}: {last}"));
+        }
     }
+    // Only now, so that one disk doesn't hide what was found about the others.
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]

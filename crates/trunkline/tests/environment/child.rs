@@ -66,7 +66,12 @@ impl Running {
 
     /// Waits until the child's standard error contains `text`.
     pub(crate) fn wait_for_message(&mut self, text: &str) {
-        self.wait(&format!("{text:?} on standard error"), |running| {
+        self.wait_for_message_within(PATIENCE, text);
+    }
+
+    /// The same for a command that may take long before it.
+    pub(crate) fn wait_for_message_within(&mut self, limit: Duration, text: &str) {
+        self.wait_within(limit, &format!("{text:?} on standard error"), |running| {
             String::from_utf8_lossy(&running.stderr.text).contains(text)
         });
     }
@@ -91,6 +96,11 @@ impl Running {
         self.wait(&format!("{text:?} on standard output"), |running| {
             String::from_utf8_lossy(&running.stdout.text).contains(text)
         });
+    }
+
+    /// The child's standard output so far.
+    pub(crate) fn output(&self) -> String {
+        String::from_utf8_lossy(&self.stdout.text).into_owned()
     }
 
     /// Waits until something outside of the child is so, or fails if the child ends before.

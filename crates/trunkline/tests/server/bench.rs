@@ -172,7 +172,7 @@ fn the_lines_of_a_file_are_in_effect_in_one_of_two_configurations() {
     for bin in servers() {
         let server = Server::prepare(&bin);
         // The planner takes an index scan for extremely slow.
-        let text = "# from a calibration\neffective_io_concurrency = 33\n\
+        let text = "# from a calibration\neffective_io_concurrency = 33\nmax_connections = 42\n\
                     random_page_cost = 100000 # not 4\n#work_mem = 1\n";
         let file = file_of(&server, text);
         let options = ["uniform", "verify", "--only-postgres", "--postgres-settings", &file];
@@ -185,11 +185,13 @@ fn the_lines_of_a_file_are_in_effect_in_one_of_two_configurations() {
         assert_eq!(values("effective_io_concurrency"), some([own, "33"]), "{name}");
         assert_eq!(values("random_page_cost"), some(["4", "100000"]), "{name}");
         assert_eq!(values("io_workers")[0], values("io_workers")[1], "{name}");
+        assert_eq!(values("max_connections"), some(["100", "42"]), "{name}");
         let cases = report["measurements"].as_array().expect("cases");
         // Sequential, bitmap, index, planned.
         assert_eq!(cases.len(), 2 * 4, "{name}: {report}");
         for (at, case) in cases.iter().enumerate() {
-            let configuration = if at < 4 { "defaults" } else { "settings" };
+            // They take turns for each scan.
+            let configuration = ["defaults", "settings"][at % 2];
             assert!(is_of_server(case) && case["io_method"] == configuration, "{name}: {case}");
             assert!(case["concurrency"].is_null() && case["combine_blocks"].is_null(), "{case}");
             assert_eq!(case["plan"].is_string(), case["scan"] == "planned", "{name}: {case}");
@@ -198,7 +200,7 @@ fn the_lines_of_a_file_are_in_effect_in_one_of_two_configurations() {
         }
         // The planner has taken the lines into account.
         let plan = |at: usize| cases[at]["plan"].as_str().expect("a plan");
-        assert!(plan(3).contains("Index Scan") && plan(7) == "Seq Scan", "{name}: {report}");
+        assert!(plan(6).contains("Index Scan") && plan(7) == "Seq Scan", "{name}: {report}");
         assert_eq!(cases[7]["blocks"], cases[0]["blocks"], "{name}");
         let skipped = report["skipped"].as_array().expect("a list");
         assert!(skipped.len() == 1 && skipped[0]["workload"] == "verify", "{skipped:?}");
@@ -224,13 +226,16 @@ fn seven_pairs_of_configurations_give_a_verdict() {
     let [low, median, high] =
         ["low", "median", "high"].map(|end| over["ratio"][end].as_f64().expect("a number"));
     assert!(over["pairs"] == 7 && 0.0 < low && low <= median && median <= high, "{over}");
+    // Some file systems keep everything in the page cache.
+    let is_held = ["defaults", "settings"].iter().all(|name| of(name)["cache_held"] != false);
     let verdict = match (low, high) {
+        _ if !is_held => "cache not held",
         (_, high) if high < 1.0 => "faster",
         (_, high) if high <= 1.05 => "not slower",
         (low, _) if low > 1.05 => "slower",
         _ => "undecided",
     };
-    assert_eq!(over["verdict"], verdict, "{over}");
+    assert_eq!(over["verdict"].as_str(), is_held.then_some(verdict), "{over}");
     let page = fs::read_to_string(&html).expect("read");
     compare(&report, &fs::read_to_string(&csv).expect("read"), &page);
     let row = "<tr><td>maintenance_io_concurrency</td><td>";
