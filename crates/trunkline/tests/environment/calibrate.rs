@@ -77,7 +77,7 @@ fn measured(mount: &Path, report: &Path, seconds: &str) -> Value {
 
 /// The latency in seconds of a mounted disk, as it has measured itself with one read in flight.
 ///
-/// This machine adds to the profile's latency. Whoever measures the mount has to find that, too.
+/// This machine adds to the profile's latency. A program that measures the mount has to find that, too.
 fn own_latency(mount: &mut Running, profile: &Profile) -> f64 {
     mount.wait_for_output("\n       64 ");
     let text = mount.output();
