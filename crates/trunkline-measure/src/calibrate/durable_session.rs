@@ -1,5 +1,5 @@
-//! **Durable sessions**: threads that write one or more pages at a time, durable before the next one, in each
-//! of the ways that `wal_sync_method` offers.
+//! **Durable sessions**: threads that write one or more pages at a time, durable before the next one,
+//! in each of the ways that `wal_sync_method` offers.
 //!
 //! A server writes its log with plain system calls, so we do, too. Each session overwrites its own
 //! part of the file in order.
@@ -27,6 +27,9 @@ pub(super) struct DurableSession {
     pub(super) bytes: u64,
     /// Bytes of a write, a part of `bytes` without a rest.
     pub(super) size: u32,
+    /// The stamps of its blocks begin after this one. A run that begins at the same place needs
+    /// another one: a block that is equal to the old one may not be written at all.
+    pub(super) stamp: u64,
 }
 
 /// One durable write.
@@ -50,9 +53,8 @@ impl DurableSession {
     fn run(&self, ends: impl Fn() -> bool) -> io::Result<Vec<Written>> {
         let file = self.open()?;
         let mut pages = vec![0x5A; self.size as usize];
-        let (mut writes, mut at, mut stamp) = (Vec::new(), 0, 0_u64);
+        let (mut writes, mut at, mut stamp) = (Vec::new(), 0, self.stamp);
         while !ends() {
-            // No two blocks are equal, so that none is stored only once.
             for block in pages.chunks_mut(4096) {
                 stamp += 1;
                 block[..8].copy_from_slice(&(self.first + at).to_le_bytes());
@@ -142,6 +144,7 @@ mod tests {
                 first: number * 2 * part,
                 bytes: part,
                 size: PAGE,
+                stamp: 0,
             };
             // Three writes for each of two sessions: the third one starts again.
             let asked = AtomicU64::new(0);
@@ -160,6 +163,28 @@ mod tests {
             let is_new = |at: usize| !blocks[..at].contains(&blocks[at]);
             assert!((0..blocks.len()).all(is_new), "{method:?}: equal blocks");
         }
+    }
+
+    #[test]
+    fn a_second_run_writes_no_block_again() {
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("log");
+        std::fs::write(&path, vec![0; 2 * PAGE as usize]).expect("written");
+        // The part holds more than a run writes, so each run leaves its blocks.
+        let run = |stamp| {
+            let (method, bytes) = (SyncMethod::Fdatasync, u64::from(2 * PAGE));
+            let session =
+                DurableSession { path: path.clone(), method, first: 0, bytes, size: PAGE, stamp };
+            let asked = AtomicU64::new(0);
+            let ends = Arc::new(move || asked.fetch_add(1, Ordering::Relaxed) >= 1);
+            run_sessions(vec![session], ends, || Ok(())).expect("written");
+            std::fs::read(&path).expect("read")
+        };
+        let (first, second) = (run(0), run(1 << 32));
+        let blocks = |bytes: &[u8]| -> Vec<Vec<u8>> {
+            bytes.chunks(4096).take(2).map(<[u8]>::to_vec).collect()
+        };
+        assert!(blocks(&second).iter().all(|block| !blocks(&first).contains(block)));
     }
 
     #[test]
@@ -192,8 +217,8 @@ mod tests {
     fn a_failed_write_is_an_error() {
         let home = tempfile::tempdir().expect("a directory");
         let path = home.path().join("missing");
-        let session =
-            DurableSession { path, method: SyncMethod::Fsync, first: 0, bytes: 8192, size: PAGE };
+        let method = SyncMethod::Fsync;
+        let session = DurableSession { path, method, first: 0, bytes: 8192, size: PAGE, stamp: 0 };
         let failed = run_sessions(vec![session], Arc::new(|| false), || Ok(()));
         assert!(failed.expect_err("no file").to_string().contains("missing"));
     }

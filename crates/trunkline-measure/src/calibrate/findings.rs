@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::comparison::Case;
 use super::confidence::Confidence;
 use super::limit::Limit;
-use super::load::PAGE;
-use super::search::DEFAULT_DEPTH;
+use super::load::{DEFAULT_DEPTH, PAGE};
 use super::step::Step;
 use super::sweep::KNEE;
 use crate::rounding::rounded;
@@ -106,12 +105,14 @@ pub struct Concurrency {
 }
 
 impl Concurrency {
-    /// Combines latency (seconds) and rate with the knee of the sweep.
-    pub(crate) fn of(latency: f64, rate: f64, knee: f64) -> Self {
+    /// Combines latency (seconds) and rate with the knee of the sweep. `cut_after` is the last depth
+    /// before a credit ended while the rate still grew, if one did.
+    pub(crate) fn of(latency: f64, rate: f64, knee: f64, cut_after: Option<u32>) -> Self {
         let (product, knee) = (rounded(latency * rate, 2), rounded(knee, 2));
-        // Rounded first: 16.0000001 is 16.
-        let recommended = (knee.ceil() as u32).clamp(1, CONCURRENCY_MAX);
-        Self { product, knee, recommended, is_cut: false }
+        // Rounded first: 16.0000001 is 16. A knee below the last depth is only that of the rates so far.
+        let recommended = (knee.ceil() as u32).max(cut_after.unwrap_or(1));
+        let recommended = recommended.clamp(1, CONCURRENCY_MAX);
+        Self { product, knee, recommended, is_cut: cut_after.is_some() }
     }
 }
 
@@ -142,6 +143,11 @@ impl DeviceFindings {
     /// Whether the number of I/Os has a burst.
     pub(crate) fn has_io_burst(&self) -> bool {
         self.iops.as_ref().is_some_and(|limit| limit.burst.is_some())
+    }
+
+    /// The confidence of a rate of writes, which is never high: a write cache may hold all of them.
+    pub(crate) fn of_writes(&self, confidence: Confidence) -> Confidence {
+        self.capped(confidence).min(Confidence::Medium)
     }
 
     /// A confidence, which is low if reads may have been served from the page cache.

@@ -15,6 +15,8 @@ use crate::error::MeasureError;
 
 /// A page of PostgreSQL.
 pub(crate) const PAGE: u32 = 8192;
+/// Reads in flight at rising size: PostgreSQL's default of `effective_io_concurrency`.
+pub(crate) const DEFAULT_DEPTH: u32 = 16;
 
 /// How a write becomes durable. The names are those of `wal_sync_method`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +72,11 @@ impl Work {
     pub(crate) fn only_writes(self) -> bool {
         matches!(self, Self::Fill | Self::RandomWrite | Self::SequentialWrite)
     }
+
+    /// Whether some of its I/Os are such writes.
+    pub(crate) fn writes(self) -> bool {
+        self.only_writes() || matches!(self, Self::Mixed(_))
+    }
 }
 
 /// Something to do for a while.
@@ -115,9 +122,14 @@ impl Window {
 
     /// Adds an I/O that has completed.
     pub(crate) fn record(&mut self, bytes: u64, latency: Duration) {
+        self.record_without_time(bytes);
+        self.record_time(latency);
+    }
+
+    /// Adds an I/O whose time isn't shown.
+    pub(crate) fn record_without_time(&mut self, bytes: u64) {
         self.count += 1;
         self.bytes += bytes;
-        self.record_time(latency);
     }
 
     /// Adds the time of an I/O that is counted elsewhere.

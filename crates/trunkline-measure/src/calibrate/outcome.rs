@@ -71,7 +71,7 @@ impl Calibrated {
 }
 
 /// The columns of CSV and of the page's table.
-pub(crate) const COLUMNS: [&str; 13] = [
+pub(crate) const COLUMNS: [&str; 14] = [
     "work",
     "mode",
     "method",
@@ -85,6 +85,7 @@ pub(crate) const COLUMNS: [&str; 13] = [
     "p99_micros",
     "p999_micros",
     "steady",
+    "seconds",
 ];
 
 /// The cells of everything that was measured.
@@ -122,7 +123,7 @@ fn step(step: &Step) -> Vec<String> {
         step.bytes_per_second.median.to_string(),
     ];
     row.extend(times(step.micros));
-    row.push(step.steady.to_string());
+    row.extend([step.steady.to_string(), step.seconds.to_string()]);
     row
 }
 
@@ -142,7 +143,7 @@ fn case(work: &str, case: &Case) -> Vec<String> {
         String::new(),
     ];
     row.extend(times(case.micros));
-    row.push(String::new());
+    row.extend([String::new(), String::new()]);
     row
 }
 

@@ -1,6 +1,7 @@
 //! **Plots** of a calibration.
 
 use super::findings::DeviceFindings;
+use super::limit::Limit;
 use super::step::Step;
 use crate::latency::Percentiles;
 use crate::plot::{Line, Plot};
@@ -79,8 +80,9 @@ fn sizes(found: &DeviceFindings) -> Option<Plot> {
         Line::solid(name, colour, steps.iter().map(point).collect())
     };
     let lines = [line("reads", 0, &found.sizes), line("writes", 1, &found.sequential_writes)];
+    let title = "GB/s against size, in order, 16 in flight";
     drawn(lines.into()).map(|lines| Plot {
-        title: "GB/s against size, in order, 16 in flight".into(),
+        title: with_credit(title, found.bandwidth.as_ref(), !found.sequential_writes.is_empty()),
         x_label: "kB of an I/O".into(),
         y_label: "GB/s".into(),
         log_x: true,
@@ -103,8 +105,9 @@ fn writes(found: &DeviceFindings) -> Option<Plot> {
         line("70 % reads", 1, &found.mixed_depths),
         line("writes", 2, &found.random_writes),
     ];
+    let title = "IOPS against depth, random reads and writes of 8 kB";
     drawn(lines).map(|lines| Plot {
-        title: "IOPS against depth, random reads and writes of 8 kB".into(),
+        title: with_credit(title, found.iops.as_ref(), true),
         x_label: "I/Os in flight".into(),
         y_label: "I/Os per second".into(),
         log_x: true,
@@ -128,7 +131,7 @@ fn beside_writes(found: &DeviceFindings) -> Option<Plot> {
         line("99th percentile, 30 % writes", 2, &found.mixed_depths, |times| times.p99),
     ];
     drawn(lines).map(|lines| Plot {
-        title: "Latency of reads beside writes, 8 kB".into(),
+        title: with_credit("Latency of reads beside writes, 8 kB", found.iops.as_ref(), true),
         x_label: "I/Os in flight".into(),
         y_label: "ms".into(),
         log_x: true,
@@ -136,6 +139,14 @@ fn beside_writes(found: &DeviceFindings) -> Option<Plot> {
         lines,
         ..Plot::default()
     })
+}
+
+/// The title of a plot that has both reads and writes. Reads at rising depth and size come before the
+/// long run in which a credit ends, and loads that write come after it.
+fn with_credit(title: &str, limit: Option<&Limit>, has_writes: bool) -> String {
+    let has_burst = limit.is_some_and(|limit| limit.burst.is_some());
+    let note = if has_burst && has_writes { " (only reads alone had credit)" } else { "" };
+    format!("{title}{note}")
 }
 
 /// Latency of durable writes, by sessions or by size.
@@ -175,7 +186,7 @@ fn drawn(lines: Vec<Line>) -> Option<Vec<Line>> {
 fn series(found: &DeviceFindings) -> Vec<Plot> {
     let limits = [&found.bandwidth, &found.iops];
     let drawn = found.series.iter().zip(limits).filter(|(series, _)| !series.points.is_empty());
-    let plot = |(series, limit): (&super::findings::Series, &Option<super::limit::Limit>)| {
+    let plot = |(series, limit): (&super::findings::Series, &Option<Limit>)| {
         let mut lines = vec![Line::solid(&series.name, 0, series.points.clone())];
         let ends = series.points.first().zip(series.points.last());
         if let (Some(limit), Some((first, last))) = (limit, ends) {

@@ -19,7 +19,7 @@ use super::comparison::{Contestant, Measure, is_late, is_over};
 use super::findings::{Concurrency, DeviceFindings, Series};
 use super::ledger::{Ledger, Unit};
 use super::limit::{DRAINED, Limit, find_limit};
-use super::load::{Device, DeviceError, Load, PAGE, SyncMethod, Window, Work};
+use super::load::{DEFAULT_DEPTH, Device, DeviceError, Load, PAGE, SyncMethod, Window, Work};
 use super::steady::is_steady;
 use super::step::{Step, rate, settled, work_name};
 use super::sweep;
@@ -32,8 +32,6 @@ use crate::watcher::Watcher;
 pub(crate) const LARGE: u32 = 1 << 20;
 /// Large I/Os in flight.
 pub(crate) const LARGE_DEPTH: u32 = 32;
-/// Reads in flight at rising size: PostgreSQL's default of `effective_io_concurrency`.
-pub(crate) const DEFAULT_DEPTH: u32 = 16;
 /// Deepest queue.
 pub(crate) const DEPTH_MAX: u32 = 1024;
 /// Most workers of PostgreSQL (`io_workers`, `io_max_workers`).
@@ -234,10 +232,10 @@ impl<'d> Search<'d> {
         let best = sweep::best(self.found.depths.iter().map(|step| step.ios_per_second));
         let knee = sweep::knee(&points).unwrap_or(1.0);
         let latency = self.found.latency_seconds();
-        let concurrency = |rate| {
-            let of = |latency| Concurrency { is_cut, ..Concurrency::of(latency, rate, knee) };
-            latency.map(of)
-        };
+        let deepest = self.found.depths.last().map(|step| step.depth);
+        let cut_after = deepest.filter(|_| is_cut);
+        let concurrency =
+            |rate| latency.map(|latency| Concurrency::of(latency, rate, knee, cut_after));
         self.found.concurrency = concurrency(best.median);
         self.compare_depths(self.found.concurrency_or_default())?;
         let depth = ((2.0 * knee).ceil() as u32).clamp(2, DEPTH_MAX);

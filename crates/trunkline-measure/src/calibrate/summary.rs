@@ -46,13 +46,8 @@ impl DeviceFindings {
         }
         if let Some((step, times)) = self.mixed.as_ref().and_then(|it| Some((it, it.micros?))) {
             let value = format!("{:.0}/s", step.ios_per_second.median);
-            let note = format!(
-                "{} in flight, reads p50 {:.0} µs, {}{}",
-                step.depth,
-                times.p50,
-                p99(times),
-                self.sure(step, is_complete)
-            );
+            let reads = format!("reads p50 {:.0} µs, {}", times.p50, p99(times));
+            let note = self.note_of_writes(step, &reads, self.iops.as_ref(), is_complete);
             add("mixed, 70 % reads", value, note);
         }
         self.writes(is_complete).into_iter().for_each(|(name, value, note)| {
@@ -72,42 +67,60 @@ impl DeviceFindings {
             };
             let place = |step: &Step| if what == "kB" { step.size / 1024 } else { step.depth };
             let (method, from, to) = (&first.method, place(first), place(last));
-            add(&format!("  {method}, {from} to {to} {what}"), all, steadiness(steps));
+            let note = format!("{} over {} each", steadiness(steps), seconds(steps));
+            add(&format!("  {method}, {from} to {to} {what}"), all, note);
         }
         rows
     }
 
-    /// Writes without syncs: the fastest step of each sweep.
+    /// Writes without syncs: the fastest step of each sweep that was steady, if any was.
     fn writes(&self, is_complete: bool) -> Vec<Row> {
         let fastest = |steps: &'_ [Step]| {
-            let rate = |step: &&Step| step.bytes_per_second.median;
-            steps.iter().max_by(|a, b| rate(a).total_cmp(&rate(b))).cloned()
+            let rank = |step: &Step| (step.steady, step.bytes_per_second.median);
+            let best = steps.iter().map(rank).reduce(|a, b| if b > a { b } else { a });
+            steps.iter().find(|step| Some(rank(step)) == best).cloned()
         };
-        let row = |name: &str, steps: &[Step]| {
-            let step = fastest(steps)?;
-            let is_random = name.starts_with("random");
-            let (value, place) = match is_random {
-                true => (format!("{:.0}/s", step.ios_per_second.median), String::new()),
-                false => {
-                    let rate = step.bytes_per_second.median / 1e6;
-                    (format!("{rate:.0} MB/s"), format!("of {} kB, ", step.size / 1024))
-                }
-            };
-            let synced = if step.mode == "direct" { "" } else { "buffered and synced, " };
+        let mut rows = Vec::new();
+        if let Some(step) = fastest(&self.random_writes) {
+            let value = format!("{:.0}/s", step.ios_per_second.median);
             let times = step.micros.map(p99).unwrap_or_default();
-            let note = format!(
-                "{synced}{place}{} in flight, {times}{}, {}",
-                step.depth,
-                steadiness(std::slice::from_ref(&step)),
-                self.sure(&step, is_complete)
-            );
-            Some((name.to_owned(), value, note))
+            let note = self.note_of_writes(&step, &times, self.iops.as_ref(), is_complete);
+            rows.push(("random writes of 8 kB".to_owned(), value, note));
+        }
+        if let Some(step) = fastest(&self.sequential_writes) {
+            let value = format!("{:.0} MB/s", step.bytes_per_second.median / 1e6);
+            let times = step.micros.map(p99).unwrap_or_default();
+            let note = self.note_of_writes(&step, &times, self.bandwidth.as_ref(), is_complete);
+            let note = format!("of {} kB, {note}", step.size / 1024);
+            rows.push(("writes in order".to_owned(), value, note));
+        }
+        rows
+    }
+
+    /// How a rate that has writes was measured. `limit` is that of reads alone, and `times` are
+    /// latencies.
+    fn note_of_writes(
+        &self,
+        step: &Step,
+        times: &str,
+        limit: Option<&Limit>,
+        is_complete: bool,
+    ) -> String {
+        let synced = match (step.mode == "direct", &self.not_direct) {
+            (true, None) => "",
+            (true, Some(_)) => "synced, ",
+            (false, _) => "buffered and synced, ",
         };
-        let rows = [
-            row("random writes of 8 kB", &self.random_writes),
-            row("writes in order", &self.sequential_writes),
-        ];
-        rows.into_iter().flatten().collect()
+        let has_burst = limit.is_some_and(|limit| limit.burst.is_some());
+        let credit = if has_burst { "after the credit had ended, " } else { "" };
+        let steps = std::slice::from_ref(step);
+        let (depth, steady, time) = (step.depth, steadiness(steps), seconds(steps));
+        let confidence = Confidence::of(&step.ios_per_second, step.steady, is_complete);
+        let confidence = self.of_writes(confidence);
+        format!(
+            "{synced}{depth} in flight, {times}{credit}{steady} over {time}, a write cache isn't excluded, \
+             confidence {confidence}"
+        )
     }
 
     fn sure(&self, step: &Step, is_complete: bool) -> String {
@@ -154,6 +167,14 @@ fn steadiness(steps: &[Step]) -> String {
         (_, 1) => "not steady".to_owned(),
         (count, all) => format!("{count} of {all} not steady"),
     }
+}
+
+/// How long the steps were measured.
+fn seconds(steps: &[Step]) -> String {
+    let shortest = steps.iter().map(|step| step.seconds).fold(f64::INFINITY, f64::min);
+    let longest = steps.iter().map(|step| step.seconds).fold(0.0, f64::max);
+    let [first, last] = [shortest, longest].map(|seconds| format!("{seconds:.1}"));
+    if first == last { format!("{first} s") } else { format!("{first}..{last} s") }
 }
 
 /// The 99th percentile, if there are enough I/Os for it.

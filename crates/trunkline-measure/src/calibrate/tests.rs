@@ -7,12 +7,13 @@ use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_slow_disk::{Limit as Expected, Profile};
 
 use super::confidence::Confidence;
-use super::findings::DeviceFindings;
+use super::findings::{Concurrency, DeviceFindings};
 use super::ledger::Unit;
 use super::limit::Limit;
 use super::line::{Lines, Target};
-use super::load::Work;
+use super::load::{Device as _, Work};
 use super::outcome::Calibrated;
+use super::plots::plots;
 use super::search::{Ended, Search};
 use super::settings::{ClusterFacts, max_concurrency_bytes, page_cost, random_seconds, settings};
 use super::simulated_device::SimulatedDevice;
@@ -294,11 +295,11 @@ fn writes_reach_the_limits_of_the_disk() {
         let (iops, bandwidth) = (profile.iops().expect("a limit"), profile.bandwidth());
         let (iops, bandwidth) = (iops.rate as f64, bandwidth.expect("a limit").rate as f64);
         let latency = profile.latency().as_secs_f64();
-        for seconds in [40, 180] {
+        for seconds in [60, 180] {
             let found = search(disk, seconds);
             let pages = iops.min(bandwidth / 8192.0);
             near(disk, "writes", fastest(&found.random_writes).ios_per_second.median, pages);
-            // Measured with at most 256 in flight.
+            // The mixed load has at most 256 in flight.
             let mixed = fastest(&found.mixed_depths).ios_per_second.median;
             near(disk, "mixed", mixed, pages.min(256.0 / latency));
             let size = profile.io_size().map_or(1 << 20, |size| size.min(1 << 20)) as f64;
@@ -313,7 +314,7 @@ fn writes_reach_the_limits_of_the_disk() {
             }
             let depths: Vec<u32> = sessions.iter().map(|step| step.depth).collect();
             let sizes: Vec<u32> = found.durable_sizes.iter().map(|step| step.size >> 10).collect();
-            if seconds == 40 {
+            if seconds == 60 {
                 assert_eq!((depths, sizes), (vec![1, 4, 16], vec![8, 32, 128]));
             } else {
                 assert_eq!((depths, sizes), (vec![1, 2, 4, 8, 16], vec![8, 16, 32, 64, 128]));
@@ -344,6 +345,88 @@ fn steps_that_write_are_measured_until_they_are_steady() {
             steps.into_iter().flatten().filter(|step| !step.steady).collect();
         assert!(unsteady.is_empty(), "{disk}: {unsteady:?}");
     }
+}
+
+/// Steps that take longer than planned are left out, but each sweep has one.
+#[test]
+fn a_calibration_ends_in_time() {
+    let usual = DISKS.into_iter().filter(|disk| disk.contains(",iops=300"));
+    let usual = usual.flat_map(|disk| [(disk, 80, 1.05), (disk, 180, 1.05)]);
+    // The rounds of comparisons take longer, too, on disks as slow as these.
+    let slow = [
+        ("latency=20ms,rate=5MB/s,iops=100", 180, 1.07),
+        ("latency=100ms,rate=10MB/s,iops=300", 180, 1.05),
+        ("latency=200ms,rate=40MB/s,iops=2000", 180, 1.07),
+    ];
+    for (disk, seconds, most) in usual.chain(slow) {
+        let mut device = SimulatedDevice::new(disk, 1 << 30);
+        let found = run(&mut device, seconds);
+        let part = device.now() / seconds as f64;
+        assert!(part <= most, "{disk}, {seconds} s: {part}");
+        let sweeps = [
+            &found.mixed_depths,
+            &found.random_writes,
+            &found.sequential_writes,
+            &found.durable_sessions,
+            &found.durable_sizes,
+        ];
+        assert!(sweeps.iter().all(|steps| !steps.is_empty()), "{disk}");
+        let is_late = found.skipped.iter().any(|text| text.ends_with("no time left"));
+        assert_eq!(is_late, most > 1.05 || disk.starts_with("latency=100ms"), "{disk}: {seconds}");
+    }
+}
+
+/// A write cache may hold everything that is written in a fraction of a second.
+#[test]
+fn rates_of_writes_say_how_short_they_are_and_are_never_sure() {
+    let notes = |found: &DeviceFindings| -> Vec<String> {
+        let names = ["mixed, 70 % reads", "random writes of 8 kB", "writes in order"];
+        let rows = found.summary(true);
+        let row = |name: &&str| rows.iter().find(|row| row.0 == **name).expect("a row").2.clone();
+        names.iter().map(row).collect()
+    };
+    let mut found = search("latency=1ms,rate=125MB/s,iops=3000", 180);
+    for note in notes(&found) {
+        let (start, end) = note.split_once("steady over ").expect("a time");
+        assert!(!start.contains("synced") && !start.contains("credit"), "{note}");
+        assert_eq!(end, "0.3 s, a write cache isn't excluded, confidence medium");
+    }
+    let rows = found.summary(true);
+    let row = rows.iter().find(|row| row.0.ends_with("1 to 16 sessions")).expect("a row");
+    assert!(row.2.starts_with("steady over 0.3"), "{row:?}");
+    // A step that wasn't steady is shown only if none was.
+    let shown = |found: &DeviceFindings| -> u32 {
+        let note = notes(found)[1].clone();
+        note.split(' ').next().expect("a depth").parse().expect("a number")
+    };
+    let best = shown(&found);
+    let is_best = |step: &&mut Step| step.depth == best;
+    found.random_writes.iter_mut().find(is_best).expect("a step").steady = false;
+    assert!(shown(&found) != best && !notes(&found)[1].contains("not steady"));
+    found.random_writes.iter_mut().for_each(|step| step.steady = false);
+    assert!(shown(&found) == best && notes(&found)[1].contains("not steady over 0.3 s"));
+    let doubtful = DeviceFindings { not_direct: Some("tmpfs".into()), ..found.clone() };
+    let is_low = |it: &String| it.contains("synced, ") && it.ends_with("confidence low");
+    assert!(notes(&doubtful).iter().all(is_low));
+    found.random_writes.iter_mut().for_each(|step| step.mode = "buffered".into());
+    assert!(notes(&found)[1].starts_with("buffered and synced, "));
+}
+
+/// Loads that write come after the long runs, in which the credit ends.
+#[test]
+fn reads_with_credit_are_not_compared_with_writes_without_a_word() {
+    let titles = |disk: &str| -> Vec<String> {
+        let found = search(disk, 180);
+        let has_note = found.summary(true).iter().any(|row| row.2.contains("after the credit had"));
+        assert_eq!(has_note, disk.contains("credit"), "{disk}");
+        let all = plots(&found).into_iter().map(|plot| plot.title);
+        all.filter(|title| title.ends_with("(only reads alone had credit)")).collect()
+    };
+    let ios = titles("latency=1ms,rate=125MB/s,iops=300,burst_iops=3000,credit=54000io");
+    assert_eq!(ios.len(), 2, "{ios:?}");
+    let bytes = titles("latency=1ms,rate=100MB/s,burst_rate=170MB/s,credit=3GB,iops=3500");
+    assert!(bytes.len() == 1 && bytes[0].starts_with("GB/s against size"), "{bytes:?}");
+    assert!(titles("latency=1ms,rate=125MB/s,iops=3000").is_empty());
 }
 
 /// A device that is slower after writes, as SSDs are, is measured before them.
@@ -441,6 +524,22 @@ fn a_credit_that_ends_before_the_knee_hides_nothing() {
     let factor = f64::from(concurrency.recommended) / 40.0;
     assert!((0.5..=2.0).contains(&factor), "{concurrency:?}");
     near(disk, "iops", found.iops.expect("found").sustained.median, 200.0);
+}
+
+/// The rate still grew up to the last depth before the credit ended.
+#[test]
+fn a_cut_sweep_recommends_at_least_its_last_depth() {
+    let of = |cut_after| {
+        let found = Concurrency::of(0.02, 700.0, 12.3, cut_after);
+        (found.recommended, found.is_cut)
+    };
+    assert_eq!([of(None), of(Some(16)), of(Some(8))], [(13, false), (16, true), (13, true)]);
+    // This credit ends in the sweep, and half of it is too little for a longer step.
+    let disk = "latency=20ms,rate=100MB/s,iops=200,burst_iops=2000,credit=700io";
+    let found = search(disk, 40);
+    let (concurrency, deepest) = (found.concurrency.expect("found"), found.depths.last());
+    assert!(concurrency.is_cut, "{concurrency:?}");
+    assert!(concurrency.recommended >= deepest.expect("steps").depth, "{concurrency:?}");
 }
 
 #[test]

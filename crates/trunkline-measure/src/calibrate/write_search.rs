@@ -9,11 +9,15 @@
 //! No setting follows from them: they show how fast a device writes, and what writes do to reads.
 //! They come after everything else, because they use up credit that reads need, and because an SSD
 //! may have to erase blocks afterwards.
+//!
+//! All of them share one deadline (`TimePlan::end`), however long a step takes. On a slow device, a
+//! step takes longer than planned, because what is in flight at its end has to complete. So a step
+//! begins only if it ends in time, judged by the one before, and if the sweeps after it keep the time
+//! that is planned for them.
 
-use super::comparison::is_late;
 use super::findings::DeviceFindings;
-use super::load::{Load, PAGE, SyncMethod, Work};
-use super::search::{DEFAULT_DEPTH, DEPTH_MAX, Ended, LARGE, METHOD_DEPTH_MAX, Search};
+use super::load::{DEFAULT_DEPTH, Load, PAGE, SyncMethod, Work};
+use super::search::{DEPTH_MAX, Ended, LARGE, METHOD_DEPTH_MAX, Search};
 use super::step::Step;
 use super::sweep;
 
@@ -70,42 +74,62 @@ struct Measured {
     load: Load,
     what: String,
     is_steady: bool,
+    /// How much longer it took than its load says, in seconds.
+    over: f64,
 }
 
 impl Search<'_> {
     /// Runs all sweeps that write.
     pub(super) fn writes(&mut self) -> Result<(), Ended> {
+        let end = self.plan.end(self.begun, self.device.now());
+        let sweeps = Sweep::ALL.map(|sweep| (sweep, self.write_loads(sweep)));
+        let step = self.plan.write_step().as_secs_f64();
+        let mut later: usize = sweeps.iter().map(|(_, loads)| loads.len()).sum();
         let mut measured = Vec::new();
-        for sweep in Sweep::ALL {
-            self.survive(sweep.name(), |search| search.write_sweep(sweep, &mut measured))?;
+        for (sweep, loads) in sweeps {
+            later -= loads.len();
+            let end = end - step * later as f64;
+            self.survive(sweep.name(), |search| {
+                search.write_sweep(sweep, loads, end, &mut measured)
+            })?;
         }
         let unsteady: Vec<Measured> = measured.into_iter().filter(|it| !it.is_steady).collect();
-        self.survive("unsteady writes again", |search| search.measure_again(unsteady))
+        self.survive("unsteady writes again", |search| search.measure_again(unsteady, end))
     }
 
-    /// Measures each step of a sweep once.
-    fn write_sweep(&mut self, sweep: Sweep, measured: &mut Vec<Measured>) -> Result<(), Ended> {
-        let loads = self.write_loads(sweep);
-        let planned = self.plan.write_step() * u32::try_from(loads.len()).unwrap_or(u32::MAX);
-        let begun = self.device.now();
+    /// Measures each step of a sweep once, as far as it gets before `end`. The first one always runs.
+    fn write_sweep(
+        &mut self,
+        sweep: Sweep,
+        loads: Vec<Load>,
+        end: f64,
+        measured: &mut Vec<Measured>,
+    ) -> Result<(), Ended> {
+        // What was in flight at the end of the step before, in bytes, and how long it took to complete.
+        let mut last = None;
         for load in loads {
             let point = match sweep {
                 Sweep::Mixed | Sweep::Random => format!("{} in flight", load.depth),
                 Sweep::Sequential | Sweep::DurableSizes => format!("{} kB", load.size / 1024),
                 Sweep::DurableSessions => format!("{} sessions", load.depth),
             };
-            // A single step may take much longer than planned.
-            if is_late(self.device.now() - begun, planned) {
+            let in_flight = f64::from(load.depth) * f64::from(load.size);
+            let over = last.map(|(before, over): (f64, f64)| over * in_flight / before);
+            let begun = self.device.now();
+            let planned = load.duration.as_secs_f64();
+            if over.is_some_and(|over| begun + planned + over > end) {
                 let text = format!("{} from {point} on: no time left", sweep.name());
                 self.found.skipped.push(text);
                 break;
             }
             let what = format!("{}: {point}", sweep.name());
             let windows = self.must(&load, &what)?;
+            let over = (self.device.now() - begun - planned).max(0.0);
+            last = Some((in_flight, over));
             let Some(step) = Step::of(&load, &windows) else { continue };
             let (at, is_steady) = (sweep.steps(&mut self.found).len(), step.steady);
             self.keep_step(sweep, at, step);
-            measured.push(Measured { sweep, at, load, what, is_steady });
+            measured.push(Measured { sweep, at, load, what, is_steady, over });
             let steps = sweep.steps(&mut self.found).iter();
             let rates: Vec<f64> = steps.map(|step| step.ios_per_second.median).collect();
             if sweep == Sweep::Random && load.depth >= DEFAULT_DEPTH && sweep::is_over(&rates) {
@@ -116,15 +140,12 @@ impl Search<'_> {
     }
 
     /// Measures steps again that weren't steady, with windows that are longer each time, while time is
-    /// left. Short windows differ if several sessions write in step. The last result counts.
-    fn measure_again(&mut self, mut unsteady: Vec<Measured>) -> Result<(), Ended> {
-        // If other parts took longer than planned, a quarter of the time of these sweeps is left.
-        let late = self.device.now() + self.plan.writes().as_secs_f64() / 4.0;
-        let end = late.max(self.begun + self.plan.total.as_secs_f64());
+    /// left. Sessions that commit in step leave many short windows empty. The last result counts.
+    fn measure_again(&mut self, mut unsteady: Vec<Measured>, end: f64) -> Result<(), Ended> {
         for factor in LONGER {
-            for Measured { sweep, at, load, what, is_steady } in &mut unsteady {
+            for Measured { sweep, at, load, what, is_steady, over } in &mut unsteady {
                 let (duration, window) = (load.duration * factor, load.window * factor);
-                if self.device.now() + duration.as_secs_f64() > end {
+                if self.device.now() + duration.as_secs_f64() + *over > end {
                     continue;
                 }
                 let windows = self.must(&Load { duration, window, ..*load }, what)?;

@@ -116,7 +116,7 @@ fn check_reports(report: &Value, lines: &str, [csv, html]: [&str; 2]) {
     assert!(!page.contains("<script") && !page.contains("src=") && !page.contains("<link"));
     let csv = fs::read_to_string(csv).expect("read");
     let found = &report["found"];
-    let steps = [
+    let names = [
         "depths",
         "sizes",
         "mixed_depths",
@@ -124,9 +124,12 @@ fn check_reports(report: &Value, lines: &str, [csv, html]: [&str; 2]) {
         "sequential_writes",
         "durable_sessions",
         "durable_sizes",
-    ]
-    .map(|name| found[name].as_array().map_or(0, Vec::len));
-    assert!(steps.iter().all(|count| *count >= 3), "{found}");
+    ];
+    let steps = names.map(|name| found[name].as_array().map_or(0, Vec::len));
+    // A busy machine may have no time for more than the first step, but then the report says so.
+    let says_so = found["skipped"].to_string().contains("no time left");
+    let least = if says_so { 1 } else { 3 };
+    assert!(steps.iter().all(|count| *count >= least), "{found}");
     let cases = ["in_flight", "combined", "methods", "durable", "flush"]
         .map(|name| found[name].as_array().map_or(0, Vec::len));
     let rows = steps.iter().sum::<usize>() + cases.iter().sum::<usize>();

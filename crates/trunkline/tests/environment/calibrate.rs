@@ -77,7 +77,7 @@ fn measured(mount: &Path, report: &Path, seconds: &str) -> Value {
 
 /// The latency in seconds of a mounted disk, as it has measured itself with one read in flight.
 ///
-/// This machine adds to the profile's latency. Whoever measures the mount has to find that, too.
+/// This machine adds to the profile's latency. A program that measures the mount has to find that, too.
 fn own_latency(mount: &mut Running, profile: &Profile) -> f64 {
     mount.wait_for_output("\n       64 ");
     let text = mount.output();
@@ -89,8 +89,28 @@ fn own_latency(mount: &mut Running, profile: &Profile) -> f64 {
     profile.latency().as_secs_f64() * (1.0 + error.expect("the error with one in flight") / 100.0)
 }
 
-/// What is wrong about a calibration of a disk with this profile and latency.
-fn errors(found: &Value, profile: &Profile, latency: f64) -> Vec<String> {
+/// How right a calibration is.
+#[derive(Debug, Default, PartialEq)]
+struct Verdict {
+    /// What is wrong.
+    errors: Vec<String>,
+    /// Whether fewer reads in flight were found than the disk needs, because its credit had ended.
+    is_excused: bool,
+}
+
+impl std::fmt::Display for Verdict {
+    /// As `cargo xtask soak calibrate` counts it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.errors.is_empty(), self.is_excused) {
+            (true, false) => f.write_str("ok"),
+            (true, true) => f.write_str("ok (at least)"),
+            (false, _) => f.write_str(&self.errors.join(", ")),
+        }
+    }
+}
+
+/// Judges a calibration of a disk with this profile and latency.
+fn verdict(found: &Value, profile: &Profile, latency: f64) -> Verdict {
     let mut errors = Vec::new();
     let mut check = |what: &str, found: &Value, expected: f64| {
         let error = found.as_f64().map(|found| found / expected - 1.0);
@@ -112,15 +132,23 @@ fn errors(found: &Value, profile: &Profile, latency: f64) -> Vec<String> {
     };
     limit("iops", profile.iops());
     limit("bandwidth", profile.bandwidth());
-    let product = profile.iops().map(|iops| latency * iops.burst.unwrap_or(iops.rate) as f64);
+    let product = |of: fn(Limit) -> u64| profile.iops().map(|iops| latency * of(iops) as f64);
+    let (all, sustained) = (product(|it| it.burst.unwrap_or(it.rate)), product(|it| it.rate));
     let recommended = &found["concurrency"]["recommended"];
-    let factor = recommended.as_f64().zip(product).map(|(it, product)| it / product.max(1.0));
-    // If a credit ended within the sweep, the report says "at least".
-    let least = if found["concurrency"]["is_cut"] == true { 0.0 } else { 0.5 };
-    if factor.is_none_or(|factor| !(least..=2.0).contains(&factor)) {
-        errors.push(format!("concurrency is {recommended}, latency x throughput is {product:?}"));
+    let factor = |product: Option<f64>| Some(recommended.as_f64()? / product?.max(1.0));
+    let is_within = |factor: Option<f64>| factor.is_some_and(|it| (0.5..=2.0).contains(&it));
+    // If a credit ended within the sweep, the report says "at least". The rate still grew up to the last
+    // depth before, so that is the least, and more than the disk needs without credit.
+    let deepest = found["depths"].as_array().and_then(|steps| steps.last()?["depth"].as_f64());
+    let reaches = recommended.as_f64().zip(deepest).is_some_and(|(it, deepest)| it >= deepest);
+    let is_excused = found["concurrency"]["is_cut"] == true
+        && factor(all).is_some_and(|factor| factor < 0.5)
+        && factor(sustained).is_some_and(|factor| factor >= 0.5)
+        && reaches;
+    if !is_within(factor(all)) && !is_excused {
+        errors.push(format!("concurrency is {recommended}, latency x throughput is {all:?}"));
     }
-    errors
+    Verdict { errors, is_excused }
 }
 
 /// Everything was measured, whatever the numbers are.
@@ -143,32 +171,49 @@ fn check_structure(report: &Value) {
         ["mixed_depths", "random_writes", "sequential_writes", "durable_sessions", "durable_sizes"]
     {
         let steps = found[name].as_array().expect(name);
-        assert!(steps.len() >= 3, "{name}: {found}");
+        // A busy machine may have no time for more than the first step, but then the report says so.
+        let says_so = || found["skipped"].to_string().contains("no time left");
+        assert!(steps.len() >= 3 || !steps.is_empty() && says_so(), "{name}: {found}");
         for step in steps {
             assert!(step["ios_per_second"]["median"].as_f64().is_some_and(|it| it > 0.0), "{step}");
-            assert!(step["micros"]["p50"].is_number() && step["steady"].is_boolean(), "{step}");
+            // All of the few I/Os of the first mixed step may be writes, whose times aren't shown.
+            let has_reads = name != "mixed_depths" || step["depth"] != 1;
+            assert!(!has_reads || step["micros"]["p50"].is_number(), "{step}");
+            assert!(step["steady"].is_boolean(), "{step}");
         }
     }
 }
 
-/// A number of reads in flight that a credit cut is at least that high, and nothing else is excused.
+/// A number of reads in flight that a credit cut is at least the last depth before that, and nothing
+/// else is excused.
 #[test]
 fn only_a_cut_sweep_may_find_too_few_reads_in_flight() {
-    let profile: Profile = "latency=40ms,rate=30MB/s,iops=1000".parse().expect("a profile");
-    let wrong = |recommended: f64, is_cut: Value| {
+    let disk = "latency=40ms,rate=30MB/s,iops=100,burst_iops=1000,credit=9io";
+    let profile: Profile = disk.parse().expect("a profile");
+    let found = |recommended: f64, is_cut: Value, deepest: u32| {
         let found = serde_json::json!({
             "latency": { "micros": { "p50": 40_000.0 } },
-            "iops": { "sustained": { "median": 1000.0 }, "burst": null },
+            "iops": {
+                "sustained": { "median": 100.0 },
+                "burst": { "rate": 1000.0, "credit": 9.0 },
+            },
             "bandwidth": { "sustained": { "median": 30e6 }, "burst": null },
+            "depths": [{ "depth": 1 }, { "depth": deepest }],
             "concurrency": { "recommended": recommended, "is_cut": is_cut },
         });
-        errors(&found, &profile, profile.latency().as_secs_f64()).len()
+        let verdict = verdict(&found, &profile, profile.latency().as_secs_f64());
+        (verdict.errors.len(), verdict.to_string() == "ok (at least)")
     };
     for is_cut in [false.into(), true.into(), Value::Null] {
-        assert_eq!([20.0, 40.0, 80.0].map(|it| wrong(it, is_cut.clone())), [0; 3], "{is_cut}");
-        assert_eq!(wrong(81.0, is_cut.clone()), 1, "{is_cut}");
+        for right in [20.0, 40.0, 80.0] {
+            assert_eq!(found(right, is_cut.clone(), 128), (0, false), "{right}, {is_cut}");
+        }
+        assert_eq!(found(81.0, is_cut.clone(), 64), (1, false), "{is_cut}");
     }
-    assert_eq!([false.into(), true.into(), Value::Null].map(|it| wrong(8.0, it)), [1, 0, 1]);
+    assert_eq!(found(8.0, true.into(), 8), (0, true));
+    assert_eq!([false.into(), Value::Null].map(|it| found(8.0, it, 8)), [(1, false); 2]);
+    // Below the last depth that was measured, and below what the disk sustains.
+    assert_eq!([found(8.0, true.into(), 16), found(1.0, true.into(), 1)], [(1, false); 2]);
 }
 
 /// More than a second of reads is in flight when the signal comes, and the report doesn't wait for them.
@@ -205,7 +250,7 @@ fn limits_of_mounted_disks_are_found_within_ten_percent() {
     let mut failures = Vec::new();
     for disk in disks.split(';').map(str::trim) {
         let profile: Profile = disk.parse().expect("a profile");
-        let mut wrong = Vec::new();
+        let mut last = Verdict::default();
         for _ in 0..ATTEMPTS {
             // A new mount has its full credit.
             let home = Home::new();
@@ -220,15 +265,14 @@ fn limits_of_mounted_disks_are_found_within_ten_percent() {
                 check_structure(&found);
                 break;
             }
-            wrong = errors(&found["found"], &profile, latency);
-            let result = if wrong.is_empty() { "ok".to_owned() } else { wrong.join(", ") };
-            println!("calibrated {disk}: {result}");
-            if wrong.is_empty() {
+            last = verdict(&found["found"], &profile, latency);
+            println!("calibrated {disk}: {last}");
+            if last.errors.is_empty() {
                 break;
             }
         }
-        if !wrong.is_empty() {
-            failures.push(format!("{disk}: {}", wrong.join("; ")));
+        if !last.errors.is_empty() {
+            failures.push(format!("{disk}: {last}"));
         }
     }
     // Only now, so that one disk doesn't hide what was found about the others.
