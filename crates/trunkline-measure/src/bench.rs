@@ -716,6 +716,11 @@ mod tests {
         [None, defaults, settings].map(of).into()
     }
 
+    /// The seconds of a repetition.
+    fn outlier(bad: bool) -> Option<f64> {
+        Some(if bad { 1.08 } else { 1.0 })
+    }
+
     /// Runs both configurations, with up to 20 repetitions. Returns how many there were, why they
     /// ended, and the verdict.
     fn decide(times: fn(usize, u64) -> Option<f64>) -> (usize, Ended, Option<Verdict>) {
@@ -734,7 +739,6 @@ mod tests {
         // All times are narrow at the first look. The range of seven ratios is too wide if one of
         // them is above the tolerance, and later intervals leave out such outliers.
         assert_eq!(decide(|_, _| Some(1.0)), (7, steady, not_slower));
-        let outlier = |bad: bool| Some(if bad { 1.08 } else { 1.0 });
         assert_eq!(decide(|at, round| outlier((at, round) == (2, 3))), (12, steady, not_slower));
         assert_eq!(
             decide(|at, round| outlier(at == 2 && round % 5 == 3)),
