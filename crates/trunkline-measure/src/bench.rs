@@ -368,8 +368,9 @@ fn end_together(series: &Series, all: &[Series], rule: &RepetitionRule) -> Optio
     if group.clone().any(|other| other.repetitions.seconds.len() != count) {
         return None;
     }
-    let is_exhausted = |end: &Ended| matches!(end, Ended::Repetitions | Ended::Time);
-    match group.clone().filter_map(|other| other.own_end).find(is_exhausted) {
+    // A limit ends a group even if its times are steady, because its verdict may not be.
+    let limit = |other: &Series| rule.limit(&other.repetitions.seconds, other.spent);
+    match group.clone().find_map(limit) {
         // A limit has decided about the end and not this interval, so it isn't another look.
         Some(_) if rule.is_narrow(&series.repetitions.seconds) => Some(Ended::Steady),
         Some(end) => Some(series.own_end.unwrap_or(end)),
@@ -748,10 +749,10 @@ mod tests {
             decide(|at, round| outlier(at == 2 && round % 2 == 1)),
             (20, steady, Some(Verdict::Undecided))
         );
-        // Repetitions of 8 s each: there is time for 13.
+        // Repetitions of 8 s each: there is time for 12 and the warm-up.
         assert_eq!(
             decide(|at, round| outlier(at == 2 && round % 2 == 1).map(|it| it * 8.0)),
-            (13, steady, Some(Verdict::Undecided))
+            (12, steady, Some(Verdict::Undecided))
         );
         // One that fails leaves nothing to be decided.
         let mut all = configurations();

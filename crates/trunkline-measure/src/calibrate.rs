@@ -13,7 +13,7 @@
 //! - **Settings.** A setting changes only if the interval of what was measured excludes that the
 //!   change gains nothing (`settings`). Anything else keeps its default, as a comment.
 //!
-//! Decision 0029 has the rules and the reasons, and 0031 those of writes.
+//! Decision 0029 has the rules and the reasons, and 0033 those of writes.
 
 mod comparison;
 mod confidence;
