@@ -97,7 +97,8 @@ impl Search<'_> {
         self.survive("unsteady writes again", |search| search.measure_again(unsteady, end))
     }
 
-    /// Measures each step of a sweep once, as far as it gets before `end`. The first one always runs.
+    /// Measures each step of a sweep once, as far as it gets before `end`. The first one that has a
+    /// result always runs.
     fn write_sweep(
         &mut self,
         sweep: Sweep,
@@ -125,8 +126,11 @@ impl Search<'_> {
             let what = format!("{}: {point}", sweep.name());
             let windows = self.must(&load, &what)?;
             let over = (self.device.now() - begun - planned).max(0.0);
+            let Some(step) = Step::of(&load, &windows) else {
+                self.found.skipped.push(format!("{what}: nothing completed in time"));
+                continue;
+            };
             last = Some((in_flight, over));
-            let Some(step) = Step::of(&load, &windows) else { continue };
             let (at, is_steady) = (sweep.steps(&mut self.found).len(), step.steady);
             self.keep_step(sweep, at, step);
             measured.push(Measured { sweep, at, load, what, is_steady, over });
