@@ -44,7 +44,7 @@ usage: cargo xtask soak <name>
                    needs root, debootstrap, a network and about 16 GB of disk
   calibrate [steady | bursts]
                    what trunkline calibrate finds out about 20 mounted slow disks, those without
-                   or with a credit; takes 35 minutes on an idle machine; needs root and /dev/fuse
+                   or with a credit; takes 40 minutes on an idle machine; needs root and /dev/fuse
   servers BIN...   random databases, compared with the PostgreSQL servers in these folders
   random-queries BIN...
                    10,000 random queries for each of the servers in these folders, which need

@@ -18,6 +18,7 @@
 mod comparison;
 mod confidence;
 mod durable_session;
+mod durable_sweep;
 mod findings;
 mod ledger;
 mod limit;

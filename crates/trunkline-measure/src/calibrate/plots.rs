@@ -1,5 +1,6 @@
 //! **Plots** of a calibration.
 
+use super::durable_sweep::DurableSweep;
 use super::findings::DeviceFindings;
 use super::limit::Limit;
 use super::step::Step;
@@ -19,8 +20,8 @@ pub(super) fn plots(found: &DeviceFindings) -> Vec<Plot> {
         writes(found),
         beside_writes(found),
         sizes(found),
-        durable(found, "Durable writes of 8 kB against sessions", "sessions"),
-        durable(found, "Durable writes of one session against size", "kB of a write"),
+        durable(found, DurableSweep::Sessions),
+        durable(found, DurableSweep::Size),
     ];
     let mut plots: Vec<Plot> = all.into_iter().flatten().collect();
     plots.extend(series(found));
@@ -74,12 +75,17 @@ fn knee(found: &DeviceFindings) -> Option<&Step> {
     found.depths.iter().find(|step| f64::from(step.depth) >= knee)
 }
 
+/// A line with a point for each step.
+fn through(steps: &[Step], name: &str, colour: usize, point: fn(&Step) -> (f64, f64)) -> Line {
+    Line::solid(name, colour, steps.iter().map(point).collect())
+}
+
 fn sizes(found: &DeviceFindings) -> Option<Plot> {
     let point = |step: &Step| (f64::from(step.size) / 1024.0, step.bytes_per_second.median / 1e9);
-    let line = |name: &str, colour, steps: &[Step]| {
-        Line::solid(name, colour, steps.iter().map(point).collect())
-    };
-    let lines = [line("reads", 0, &found.sizes), line("writes", 1, &found.sequential_writes)];
+    let lines = [
+        through(&found.sizes, "reads", 0, point),
+        through(&found.sequential_writes, "writes", 1, point),
+    ];
     let title = "GB/s against size, in order, 16 in flight";
     drawn(lines.into()).map(|lines| Plot {
         title: with_credit(title, found.bandwidth.as_ref(), !found.sequential_writes.is_empty()),
@@ -94,16 +100,13 @@ fn sizes(found: &DeviceFindings) -> Option<Plot> {
 /// Rates of loads that write, beside those of reads alone.
 fn writes(found: &DeviceFindings) -> Option<Plot> {
     let point = |step: &Step| (f64::from(step.depth), step.ios_per_second.median);
-    let line = |name: &str, colour, steps: &[Step]| {
-        Line::solid(name, colour, steps.iter().map(point).collect())
-    };
     if found.mixed_depths.is_empty() && found.random_writes.is_empty() {
         return None;
     }
     let lines = vec![
-        line("reads", 0, &found.depths),
-        line("70 % reads", 1, &found.mixed_depths),
-        line("writes", 2, &found.random_writes),
+        through(&found.depths, "reads", 0, point),
+        through(&found.mixed_depths, "70 % reads", 1, point),
+        through(&found.random_writes, "writes", 2, point),
     ];
     let title = "IOPS against depth, random reads and writes of 8 kB";
     drawn(lines).map(|lines| Plot {
@@ -149,16 +152,15 @@ fn with_credit(title: &str, limit: Option<&Limit>, has_writes: bool) -> String {
     format!("{title}{note}")
 }
 
-/// Latency of durable writes, by sessions or by size.
-fn durable(found: &DeviceFindings, title: &str, x_label: &str) -> Option<Plot> {
-    let is_size = x_label != "sessions";
-    let steps = if is_size { &found.durable_sizes } else { &found.durable_sessions };
-    let method = steps.first()?.method.clone();
+fn durable(found: &DeviceFindings, sweep: DurableSweep) -> Option<Plot> {
+    let (title, x_label) = match sweep {
+        DurableSweep::Sessions => ("Durable writes of 8 kB against sessions", "sessions"),
+        DurableSweep::Size => ("Durable writes of one session against size", "kB of a write"),
+    };
+    let steps = sweep.steps(found);
+    let method = &steps.first()?.method;
     let line = |name: &str, colour, of: fn(&Percentiles) -> Option<f64>| {
-        let point = |step: &Step| {
-            let x = if is_size { f64::from(step.size) / 1024.0 } else { f64::from(step.depth) };
-            Some((x, of(&step.micros?)? / 1e3))
-        };
+        let point = |step: &Step| Some((f64::from(sweep.place(step)), of(&step.micros?)? / 1e3));
         Line::solid(name, colour, steps.iter().filter_map(point).collect())
     };
     let lines = vec![

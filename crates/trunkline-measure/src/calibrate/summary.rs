@@ -1,6 +1,7 @@
 //! **Summary**: the findings as a short table of names, values and notes.
 
 use super::confidence::Confidence;
+use super::durable_sweep::DurableSweep;
 use super::findings::DeviceFindings;
 use super::limit::Limit;
 use super::step::Step;
@@ -59,16 +60,13 @@ impl DeviceFindings {
             let note = format!("{p99}{low:.0}..{high:.0}");
             add(&format!("durable, {}", case.name), format!("{median:.0}/s"), note);
         }
-        for (steps, what) in [(&self.durable_sessions, "sessions"), (&self.durable_sizes, "kB")] {
-            let Some(((first, last), all)) =
-                steps.first().zip(steps.last()).zip(rates(steps, what))
-            else {
-                continue;
-            };
-            let place = |step: &Step| if what == "kB" { step.size / 1024 } else { step.depth };
-            let (method, from, to) = (&first.method, place(first), place(last));
+        for sweep in DurableSweep::ALL {
+            let steps = sweep.steps(self);
+            let Some((first, last)) = steps.first().zip(steps.last()) else { continue };
+            let (from, to) = (sweep.place(first), sweep.place(last));
+            let name = format!("  {}, {from} to {to} {}", first.method, sweep.unit());
             let note = format!("{} over {} each", steadiness(steps), seconds(steps));
-            add(&format!("  {method}, {from} to {to} {what}"), all, note);
+            add(&name, rates(steps, sweep), note);
         }
         rows
     }
@@ -149,15 +147,17 @@ impl DeviceFindings {
     }
 }
 
-/// The rates of the steps of a sweep, in order.
-fn rates(steps: &[Step], what: &str) -> Option<String> {
-    let rate = |step: &Step| match what {
-        "kB" => format!("{:.1}", step.bytes_per_second.median / 1e6),
-        _ => format!("{:.0}", step.ios_per_second.median),
+/// The rates of the steps of a sweep, in order: bytes if their size rises.
+fn rates(steps: &[Step], sweep: DurableSweep) -> String {
+    let rate = |step: &Step| match sweep {
+        DurableSweep::Size => format!("{:.1}", step.bytes_per_second.median / 1e6),
+        DurableSweep::Sessions => format!("{:.0}", step.ios_per_second.median),
     };
-    let all: Vec<String> = steps.iter().map(rate).collect();
-    let unit = if what == "kB" { " MB/s" } else { "/s" };
-    (!all.is_empty()).then(|| all.join(" ") + unit)
+    let unit = match sweep {
+        DurableSweep::Size => " MB/s",
+        DurableSweep::Sessions => "/s",
+    };
+    steps.iter().map(rate).collect::<Vec<_>>().join(" ") + unit
 }
 
 /// Whether all steps were steady.

@@ -192,7 +192,13 @@ fn the_lines_follow_from_the_disk() {
             let helps = !is_uring && product > 1.05 * usual;
             assert_eq!(number(workers).is_some(), helps, "{disk}, {target:?}");
             if target != Target::Postgres18 {
-                assert_eq!(comment("io_min_workers").as_deref(), Some("2"), "{disk}");
+                // The pool begins with as many as it needs, as it grows too slowly.
+                let least = match product > 1.05 * 3.0 {
+                    _ if is_uring => None,
+                    true => Some(number(workers).unwrap_or(8.0)),
+                    false => None,
+                };
+                assert_eq!(number("io_min_workers"), least, "{disk}, {target:?}");
             }
             // Sessions do what workers don't one after the other.
             let product = if is_uring { product } else { product.min(32.0) };
@@ -639,11 +645,10 @@ fn page_csv_and_json_have_the_same_numbers() {
 }
 
 #[test]
-fn the_cost_of_a_random_page_is_that_of_the_manual() {
-    // A hard disk: 40 times slower than in order is the default's 4.
-    assert_eq!(page_cost(8192.0 / 100e6 * 40.0, 100e6), 4.0);
+fn a_random_page_costs_what_it_takes_and_at_most_the_default() {
+    assert_eq!(page_cost(8192.0 / 100e6 * 4.0, 100e6), 4.0);
     assert_eq!(page_cost(8192.0 / 100e6 * 200.0, 100e6), 4.0);
-    assert_eq!(page_cost(8192.0 / 100e6 * 25.0, 100e6), 2.5);
+    assert_eq!(page_cost(8192.0 / 100e6 * 2.5, 100e6), 2.5);
     // Never cheaper than in order.
     assert_eq!(page_cost(8192.0 / 100e6, 100e6), 1.0);
 }
