@@ -42,8 +42,9 @@ usage: cargo xtask soak <name>
                    needs root and /dev/fuse
   bare-root        .ci/run in a bare Debian root, which has none of the packages it needs;
                    needs root, debootstrap, a network and about 16 GB of disk
-  calibrate        what trunkline calibrate finds out about 20 mounted slow disks; takes an
-                   hour on an idle machine; needs root and /dev/fuse
+  calibrate [steady | bursts]
+                   what trunkline calibrate finds out about 20 mounted slow disks, those without
+                   or with a credit; takes 40 minutes on an idle machine; needs root and /dev/fuse
   servers BIN...   random databases, compared with the PostgreSQL servers in these folders
   random-queries BIN...
                    10,000 random queries for each of the servers in these folders, which need
@@ -63,7 +64,9 @@ pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
         ("stress", []) => |checkout, _| stress::run(checkout),
         ("kills", []) => |checkout, _| kills(checkout),
         ("bare-root", []) => |checkout, _| bare_root::run(checkout),
-        ("calibrate", []) => |checkout, _| calibrate::run(checkout),
+        ("calibrate", [] | ["steady" | "bursts"]) => {
+            |checkout, part| calibrate::run(checkout, part.first().copied())
+        }
         ("servers", [_, ..]) => |checkout, bins| servers(checkout, bins, ""),
         ("random-queries", [_, ..]) => random_queries,
         ("checksums", [_, ..]) => |checkout, bins| servers(checkout, bins, "checksums::"),

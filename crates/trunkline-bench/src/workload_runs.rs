@@ -55,6 +55,7 @@ fn section(name: &str, report: &Report, text: &mut String) -> std::fmt::Result {
         writeln!(text, "- interrupted: some cases are missing")?;
     }
     best(report, text)?;
+    configurations(report, text)?;
     cases(report, text)?;
     for (reason, count) in report.skipped_groups() {
         writeln!(text, "\nNot measured, {count} cases: {reason}.")?;
@@ -97,6 +98,48 @@ fn best(report: &Report, text: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
+/// A server with the settings of a file against itself with its defaults.
+fn configurations(report: &Report, text: &mut String) -> std::fmt::Result {
+    let Some(server) = report.server.as_ref().filter(|it| !it.configurations.is_empty()) else {
+        return Ok(());
+    };
+    writeln!(text, "\n| setting | defaults | settings |\n|---|---|---|")?;
+    for (name, values) in server.compared_settings() {
+        writeln!(text, "| {name} | {} |", values.join(" | "))?;
+    }
+    writeln!(
+        text,
+        "\n| workload | scan | rows % | defaults | settings | ratio | pairs | |\n\
+         |---|---|---|---|---|---|---|---|"
+    )?;
+    for (defaults, settings) in report.settings_pairs() {
+        let percent = defaults.key.selectivity_percent.map(|percent| percent.to_string());
+        let over = settings.over_defaults.as_ref();
+        let ratio = over.map(|over| {
+            let ratio = over.ratio;
+            format!(
+                "{:.2} [{:.2}–{:.2}] | {} | {}",
+                ratio.median,
+                ratio.low,
+                ratio.high,
+                over.pairs,
+                over.verdict_name()
+            )
+        });
+        writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} |",
+            defaults.key.workload,
+            defaults.key.scan,
+            percent.unwrap_or_default(),
+            millis(defaults.seconds.median),
+            millis(settings.seconds.median),
+            ratio.unwrap_or_else(|| "| | too few pairs".to_owned())
+        )?;
+    }
+    Ok(())
+}
+
 fn cases(report: &Report, text: &mut String) -> std::fmt::Result {
     writeln!(
         text,
@@ -115,7 +158,7 @@ fn cases(report: &Report, text: &mut String) -> std::fmt::Result {
             key.method(),
             key.mode(),
             key.cache_name(),
-            key.concurrency,
+            key.concurrency.map(|depth| depth.to_string()).unwrap_or_default(),
             interval(seconds),
             if *steady { "" } else { ", not steady" }
         )?;

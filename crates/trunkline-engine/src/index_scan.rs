@@ -9,8 +9,10 @@
 //! ```
 //! PostgreSQL reads one page at a time in all of these except the bitmap heap scan. Here, the TIDs of
 //! the entries are the block source of a read stream, and that source reads leaves through a stream of
-//! its own (decision 0031). All streams start without look-ahead and grow only if their consumer had to
-//! wait. So a scan that stops after its first row has read no more than PostgreSQL would.
+//! its own. All streams start without look-ahead and grow only if their consumer had to wait, and how
+//! many leaves are read in advance is bounded by how many were needed so far. So a scan that stops
+//! after its first row has read no more than PostgreSQL would, and one that stops later not much more
+//! (decision 0031).
 //!
 //! **Rows.** All scans return [`HeapPage`](crate::heap::HeapPage)s, as a heap scan does, with only
 //! those rows that their entries lead to: the visible row of each HOT chain. [`HeapRow::entry`] says

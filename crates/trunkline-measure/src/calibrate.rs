@@ -13,11 +13,12 @@
 //! - **Settings.** A setting changes only if the interval of what was measured excludes that the
 //!   change gains nothing (`settings`). Anything else keeps its default, as a comment.
 //!
-//! Decision 0029 has the rules and the reasons.
+//! Decision 0029 has the rules and the reasons, and 0033 those of writes.
 
 mod comparison;
 mod confidence;
 mod durable_session;
+mod durable_sweep;
 mod findings;
 mod ledger;
 mod limit;
@@ -39,6 +40,8 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod time_plan;
+mod write_search;
+mod write_sync;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -102,7 +105,9 @@ impl Calibration {
         plan: CalibrationPlan,
         watcher: Arc<dyn Watcher>,
     ) -> Result<Self, MeasureError> {
-        let device = RealDevice::new(files, &plan.directory, plan.bytes, Arc::clone(&watcher))?;
+        let is_doubtful = plan.direct_caution.is_some();
+        let device =
+            RealDevice::new(files, &plan.directory, plan.bytes, is_doubtful, Arc::clone(&watcher))?;
         Ok(Self { device, plan, watcher })
     }
 

@@ -4,23 +4,23 @@
 use crate::error::MeasureError;
 use crate::latency::Percentiles;
 use crate::report::{Measurement, Report, SlowDisk};
-use crate::versus::Versus;
+use crate::versus::{OverDefaults, Versus};
 
 /// A column: its name, and its text for a case of a report.
 type Column = (&'static str, fn(&Report, &Measurement) -> String);
 
 /// All columns, in order. Numbers are printed with as many digits as in JSON.
-pub(crate) const COLUMNS: [Column; 48] = [
+pub(crate) const COLUMNS: [Column; 54] = [
     ("system", |_, case| case.key.system.clone()),
     ("workload", |_, case| case.key.workload.clone()),
     ("scan", |_, case| case.key.scan.clone()),
     ("selectivity_percent", |_, case| optional(case.key.selectivity_percent)),
     ("io_method", |_, case| case.key.io_method.clone()),
-    ("io_workers", |_, case| case.key.io_workers.map_or(String::new(), |count| count.to_string())),
+    ("io_workers", |_, case| number(case.key.io_workers)),
     ("io_direct", |_, case| case.key.io_direct.to_string()),
     ("cache", |_, case| case.key.cache_name().to_owned()),
-    ("concurrency", |_, case| case.key.concurrency.to_string()),
-    ("combine_blocks", |_, case| case.key.combine_blocks.to_string()),
+    ("concurrency", |_, case| number(case.key.concurrency)),
+    ("combine_blocks", |_, case| number(case.key.combine_blocks)),
     ("sessions", |_, case| case.key.sessions.to_string()),
     ("repetitions", |_, case| case.repetitions.to_string()),
     ("steady", |_, case| case.steady.to_string()),
@@ -54,12 +54,16 @@ pub(crate) const COLUMNS: [Column; 48] = [
         case.against.map_or(String::new(), |change| change.ratio.verdict().to_owned())
     }),
     ("server_io_method", |_, case| versus(case, |it| it.io_method.clone())),
-    ("server_io_workers", |_, case| {
-        versus(case, |it| it.io_workers.map_or(String::new(), |count| count.to_string()))
-    }),
+    ("server_io_workers", |_, case| versus(case, |it| number(it.io_workers))),
     ("server_ratio", |_, case| versus(case, |it| it.ratio.median.to_string())),
     ("server_low", |_, case| versus(case, |it| it.ratio.low.to_string())),
     ("server_high", |_, case| versus(case, |it| it.ratio.high.to_string())),
+    ("plan", |_, case| case.plan.clone().unwrap_or_default()),
+    ("defaults_ratio", |_, case| over_defaults(case, |it| it.ratio.median.to_string())),
+    ("defaults_low", |_, case| over_defaults(case, |it| it.ratio.low.to_string())),
+    ("defaults_high", |_, case| over_defaults(case, |it| it.ratio.high.to_string())),
+    ("defaults_pairs", |_, case| over_defaults(case, |it| it.pairs.to_string())),
+    ("defaults_verdict", |_, case| over_defaults(case, |it| it.verdict_name().to_owned())),
     ("slow_disk", |report, _| disk(report, |disk| disk.profile.clone())),
     ("slow_disk_error_1_percent", |report, _| disk(report, |disk| optional(disk.error_percent(1)))),
     ("slow_disk_error_64_percent", |report, _| {
@@ -69,6 +73,14 @@ pub(crate) const COLUMNS: [Column; 48] = [
 
 fn optional(value: Option<f64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+fn number(value: Option<u32>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+fn over_defaults(case: &Measurement, of: fn(&OverDefaults) -> String) -> String {
+    case.over_defaults.as_ref().map(of).unwrap_or_default()
 }
 
 fn versus(case: &Measurement, of: fn(&Versus) -> String) -> String {

@@ -76,6 +76,9 @@ pub enum MeasureError {
     /// A workload that writes was planned without a scratch table.
     #[error("there is no scratch directory to write to")]
     NoScratch,
+    /// A plan that the planner chooses was to be run without a server.
+    #[error("only a server has a planner")]
+    NoPlanner,
     /// The engine could not open a session.
     #[error("could not open a session: {0}")]
     Session(#[source] trunkline_engine::EngineError),

@@ -67,16 +67,16 @@ pub use page::to_html;
 pub use place::{cluster_around, refuse_cluster};
 pub use repetition::{Ended, RepetitionRule};
 pub use report::{
-    Against, Change, DiskAccuracy, Key, MeasuredServer, MeasuredTable, Measurement, Report,
-    Skipped, SlowDisk, Times,
+    Against, Change, DiskAccuracy, Key, MeasuredConfiguration, MeasuredServer, MeasuredTable,
+    Measurement, Report, Skipped, SlowDisk, Times,
 };
 pub use runner::{Peer, ScratchTable};
 pub use scratch::Scratch;
 pub use server::{
-    GuideTable, ROWS_PER_SCALE, Server, ServerError, ServerHandle, ServerMethod, Sizes, TablePlan,
-    bytes_needed, end_processes, stop_leftovers,
+    GuideTable, ROWS_PER_SCALE, Server, ServerError, ServerHandle, ServerLines, ServerMethod,
+    Sizes, TablePlan, bytes_needed, end_processes, stop_leftovers,
 };
 pub use table::Table;
-pub use versus::{Best, Versus};
+pub use versus::{Best, OverDefaults, Verdict, Versus};
 pub use watcher::{Unwatched, Watcher};
-pub use workload::{Cache, Plan, Workload};
+pub use workload::{Cache, PLANNED, Plan, Workload};

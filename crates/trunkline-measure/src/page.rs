@@ -12,7 +12,8 @@ use crate::columns::COLUMNS;
 use crate::error::MeasureError;
 use crate::plot::Plot;
 use crate::plots::plots;
-use crate::report::{Report, SlowDisk};
+use crate::report::{Measurement, Report, SlowDisk};
+use crate::versus::OverDefaults;
 use crate::workload::Cache;
 
 /// The page's own style sheet.
@@ -54,6 +55,7 @@ pub fn to_html(report: &Report) -> Result<String, MeasureError> {
         page += "</div>\n";
     }
     best(report, &mut page);
+    settings(report, &mut page);
     table(report, &mut page);
     skipped(report, &mut page);
     page += "</body></html>\n";
@@ -177,7 +179,7 @@ pub(crate) fn figure(plot: &Plot, page: &mut String) -> Result<(), MeasureError>
 
 /// The fastest method of each system, side by side.
 fn best(report: &Report, page: &mut String) {
-    let Some(server) = &report.server else { return };
+    let Some(server) = report.server.as_ref().filter(|_| !report.best.is_empty()) else { return };
     let _ = write!(
         page,
         "<h2>Fastest methods</h2>\n<p>Our time divided by that of {}: the median of pairs with its \
@@ -207,10 +209,64 @@ fn best(report: &Report, page: &mut String) {
             versus.map(|it| it.pairs.to_string()).unwrap_or_default(),
             versus.map_or("too few pairs", |it| it.ratio.verdict()).to_owned(),
         ];
-        let cells = cells.map(|cell| format!("<td>{}</td>", escape(&cell)));
-        let _ = writeln!(page, "<tr>{}</tr>", cells.concat());
+        row(&cells, page);
     }
     *page += "</tbody></table></div>\n";
+}
+
+/// The server's configurations: what differs between them, and how fast they are.
+fn settings(report: &Report, page: &mut String) {
+    let Some(server) = report.server.as_ref().filter(|it| !it.configurations.is_empty()) else {
+        return;
+    };
+    let _ = write!(
+        page,
+        "<h2>Settings</h2>\n<p>What {} showed after its start, for the settings of the file and \
+         others that differ.</p>\n<div class=\"scroll\"><table><thead><tr><th>setting</th>",
+        escape(&server.name)
+    );
+    for configuration in &server.configurations {
+        let _ = write!(page, "<th>{}</th>", escape(&configuration.name));
+    }
+    *page += "</tr></thead><tbody>\n";
+    for (name, values) in server.compared_settings() {
+        row(&[vec![name], values].concat(), page);
+    }
+    *page += "</tbody></table></div>\n<p>Its time with the settings divided by that with its \
+              defaults: the median of pairs with its 95 % confidence interval. Faster: the interval \
+              is below 1. Not slower: it ends at 1.05 or below. Slower: it begins above 1.05. There \
+              is no verdict if the page cache was not in the wanted state (!) when a repetition \
+              began.</p>\n<div class=\"scroll\"><table><thead><tr><th>workload</th><th>scan</th>\
+              <th>rows, %</th><th>cache</th><th>defaults</th><th>seconds</th><th>settings</th>\
+              <th>seconds</th><th>ratio</th><th>interval</th><th>pairs</th><th></th></tr></thead>\
+              <tbody>\n";
+    for (defaults, settings) in report.settings_pairs() {
+        let over = settings.over_defaults.as_ref();
+        let key = &defaults.key;
+        let cells = [
+            key.workload.clone(),
+            key.scan.clone(),
+            key.selectivity_percent.map(|percent| percent.to_string()).unwrap_or_default(),
+            Measurement::cache_cell(&[defaults, settings]),
+            defaults.plan.clone().unwrap_or_default(),
+            defaults.seconds.median.to_string(),
+            settings.plan.clone().unwrap_or_default(),
+            settings.seconds.median.to_string(),
+            over.map(|it| it.ratio.median.to_string()).unwrap_or_default(),
+            over.map(|it| format!("{}–{}", it.ratio.low, it.ratio.high)).unwrap_or_default(),
+            over.map(|it| it.pairs.to_string()).unwrap_or_default(),
+            over.map_or("too few pairs", OverDefaults::verdict_name).to_owned(),
+        ];
+        row(&cells, page);
+    }
+    *page += "</tbody></table></div>\n";
+}
+
+/// A row of a table.
+fn row(cells: &[String], page: &mut String) {
+    let cells: Vec<String> =
+        cells.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
+    let _ = writeln!(page, "<tr>{}</tr>", cells.concat());
 }
 
 fn table(report: &Report, page: &mut String) {
@@ -258,11 +314,15 @@ pub(crate) fn escape(text: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::estimate::Estimate;
     use crate::latency::Percentiles;
     use crate::machine::Machine;
     use crate::repetition::{Ended, RepetitionRule};
-    use crate::report::{Key, MeasuredTable, Measurement, Times};
+    use crate::report::{
+        Key, MeasuredConfiguration, MeasuredServer, MeasuredTable, Measurement, Times,
+    };
     use crate::rounding::rounded;
+    use crate::versus::{OverDefaults, Verdict};
 
     fn case(method: &str, concurrency: u32, selectivity: f64) -> Measurement {
         let seconds = rounded(selectivity / f64::from(concurrency) + 0.123_457, 6);
@@ -276,8 +336,8 @@ pub(crate) mod tests {
                 io_workers: None,
                 io_direct: true,
                 cache: Some(Cache::Cold),
-                concurrency,
-                combine_blocks: 16,
+                concurrency: Some(concurrency),
+                combine_blocks: Some(16),
                 sessions: 1,
             },
             repetitions: 7,
@@ -309,6 +369,8 @@ pub(crate) mod tests {
             samples: vec![seconds; 7],
             against: None,
             versus: None,
+            over_defaults: None,
+            plan: None,
         }
     }
 
@@ -394,7 +456,7 @@ pub(crate) mod tests {
         assert_eq!(page.matches("no knee up to concurrency 16").count(), 4);
         assert!(!page.contains("knee: "));
         let mut report = report();
-        for case in report.measurements.iter_mut().filter(|case| case.key.concurrency == 16) {
+        for case in report.measurements.iter_mut().filter(|case| case.key.concurrency == Some(16)) {
             case.device_micros.as_mut().expect("times").p50 = 800.0;
         }
         let page = to_html(&report).expect("a page");
@@ -410,7 +472,7 @@ pub(crate) mod tests {
             case.samples.iter_mut().for_each(|seconds| *seconds /= 2.0);
         }
         faster.measurements[0].samples.truncate(6);
-        faster.measurements[1].key.concurrency = 99;
+        faster.measurements[1].key.concurrency = Some(99);
         let path = std::path::Path::new("run.json");
         let doubts = faster.compare(&stored, path);
         assert!(
@@ -438,6 +500,102 @@ pub(crate) mod tests {
         assert!(doubts[2].starts_with("kernel differs: Linux 9.9; "), "{doubts:?}");
         let page = to_html(&same).expect("a page");
         assert!(page.contains("run.json, started 1970-01-01T00:00:00Z; table differs"), "{page}");
+    }
+
+    /// A report of a server in two configurations, each of which was measured once.
+    fn of_configurations() -> Report {
+        let mut report = report();
+        let shown = |values: [&str; 4]| {
+            let names = ["io_workers", "io_method", "random_page_cost", "x.y"];
+            let pairs = names.into_iter().zip(values).map(|(a, b)| (a.to_owned(), b.to_owned()));
+            pairs.filter(|(_, value)| !value.is_empty()).collect::<Vec<_>>()
+        };
+        let configuration = |name: &str, lines, values| MeasuredConfiguration {
+            name: name.to_owned(),
+            lines,
+            shown: shown(values),
+        };
+        // One line has the default, and a setting differs without a line.
+        let lines = [("random_page_cost", "4"), ("x.y", "1<2")];
+        let lines = lines.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        report.server = Some(MeasuredServer {
+            name: "PostgreSQL 18".to_owned(),
+            settings: Vec::new(),
+            configurations: vec![
+                configuration("defaults", Vec::new(), ["3", "worker", "4", ""]),
+                configuration("settings", lines, ["12", "worker", "4", "1<2"]),
+            ],
+            linear_10: report.table.clone(),
+        });
+        let case = |name: &str, plan: &str| {
+            let mut case = case(name, 1, 0.1);
+            case.key.system = "PostgreSQL 18".to_owned();
+            case.key.concurrency = None;
+            case.plan = Some(plan.to_owned());
+            case
+        };
+        let mut settings = case("settings", "Index Scan");
+        settings.over_defaults = Some(OverDefaults {
+            ratio: Estimate { median: 1.01, low: 0.97, high: 1.04 },
+            pairs: 9,
+            verdict: Some(Verdict::NotSlower),
+        });
+        report.measurements = vec![case("defaults", "Seq Scan"), settings];
+        report
+    }
+
+    #[test]
+    fn configurations_are_compared_by_setting_and_by_case() {
+        let mut report = of_configurations();
+        let server = report.server.clone().expect("a server");
+        let rows: Vec<(String, String)> = (server.compared_settings().into_iter())
+            .map(|(name, values)| (name, values.join(" | ")))
+            .collect();
+        let expected = [("io_workers", "3 | 12"), ("random_page_cost", "4 | 4"), ("x.y", " | 1<2")];
+        assert_eq!(rows, expected.map(|(name, values)| (name.to_owned(), values.to_owned())));
+        let page = to_html(&report).expect("a page");
+        assert!(page.contains("<tr><td>x.y</td><td></td><td>1&lt;2</td></tr>"), "{page}");
+        let row = "<td>1.01</td><td>0.97–1.04</td><td>9</td><td>not slower</td></tr>";
+        assert!(page.contains(row) && page.contains("<td>Seq Scan</td>"), "{page}");
+        // Only the server has worked, so its lines are alone.
+        assert!(page.contains("PostgreSQL 18, defaults") && !page.contains("Fastest methods"));
+        let csv = crate::columns::to_csv(&report).expect("CSV");
+        assert!(csv.contains(",Index Scan,1.01,0.97,1.04,9,not slower,"), "{csv}");
+        // Another file of settings is a doubt when runs are compared.
+        let stored = of_configurations();
+        assert_eq!(report.compare(&stored, std::path::Path::new("run.json"))[..], [""; 0]);
+        let server = report.server.as_mut().expect("a server");
+        server.configurations[1].lines[0].1 = "1.1".to_owned();
+        let doubts = report.compare(&stored, std::path::Path::new("run.json"));
+        let expected = "settings of the server differs: random_page_cost = 1.1, x.y = 1<2; in the";
+        assert!(doubts.len() == 1 && doubts[0].starts_with(expected), "{doubts:?}");
+        // A cache that wasn't held leaves no verdict.
+        let case = &mut report.measurements[1];
+        (case.key.cache, case.cache_held) = (Some(Cache::Cold), Some(false));
+        case.over_defaults.as_mut().expect("compared").verdict = None;
+        report.measurements[0].key.cache = Some(Cache::Cold);
+        let page = to_html(&report).expect("a page");
+        assert!(page.contains("<td>cold!</td>") && page.contains("<td>cache not held</td></tr>"));
+        // One whose other half has failed isn't a pair.
+        report.measurements.pop();
+        assert!(report.settings_pairs().is_empty());
+    }
+
+    #[test]
+    fn a_stored_run_without_configurations_is_still_read() {
+        let json = of_configurations().to_json().expect("JSON");
+        let mut old: serde_json::Value = serde_json::from_str(&json).expect("parsed");
+        old["server"].as_object_mut().expect("an object").remove("configurations");
+        for case in old["measurements"].as_array_mut().expect("a list") {
+            let case = case.as_object_mut().expect("an object");
+            assert!(case.remove("plan").is_some() && case.remove("over_defaults").is_some());
+        }
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("run.json");
+        std::fs::write(&path, old.to_string()).expect("written");
+        let read = Report::load(&path).expect("read");
+        assert!(read.server.expect("a server").configurations.is_empty());
+        assert!(read.measurements.iter().all(|case| case.plan.is_none()));
     }
 
     #[test]

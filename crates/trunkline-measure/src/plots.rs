@@ -7,7 +7,8 @@
 //!   time of each repetition        where a case isn't steady, and once for each workload
 //! ```
 //! Cases in one plot differ only in what the plot shows. All other conditions are in its title. With
-//! a server, its lines are dashed. It has buffered I/O only, which plots of direct I/O show too.
+//! a server, its lines are dashed. It has buffered I/O only, which plots of direct I/O show too. If
+//! only the server has worked, its lines are alone.
 
 use crate::plot::{Line, Plot};
 use crate::report::{Key, Measurement, Report};
@@ -17,20 +18,28 @@ pub(crate) fn plots(report: &Report) -> Vec<Plot> {
     let all = &report.measurements;
     let mut plots = Vec::new();
     let free = |key: &Key| Key { selectivity_percent: None, ..key.clone() };
-    for mut group in groups(all, |key| named(&free(key), "io_method")) {
+    let all_groups = groups(all, |key| named(&free(key), "io_method"));
+    let is_ours = |group: &[&Measurement]| !group[0].key.is_of_server();
+    for mut group in all_groups.clone() {
         let key = free(&group[0].key);
         if key.is_of_server() {
-            continue;
+            // It is in the plot of the same scan of ours, if there is one.
+            let is_shown =
+                |own: &Vec<&Measurement>| is_ours(own) && is_of_plot(&key, &free(&own[0].key));
+            if all_groups.iter().any(is_shown) {
+                continue;
+            }
+        } else {
+            let is_peer =
+                |case: &&Measurement| case.key.is_of_server() && is_of_plot(&free(&case.key), &key);
+            group.extend(all.iter().filter(is_peer));
         }
-        group.extend(
-            all.iter().filter(|case| case.key.is_of_server() && is_of_plot(&free(&case.key), &key)),
-        );
         plots.extend(against_selectivity(&group, all));
     }
-    for group in groups(all, |key| Key { concurrency: 0, ..named(key, "io_method") }) {
+    for group in groups(all, |key| Key { concurrency: None, ..named(key, "io_method") }) {
         plots.extend(against_concurrency(&group));
     }
-    for group in groups(all, |key| Key { concurrency: 0, ..key.clone() }) {
+    for group in groups(all, |key| Key { concurrency: None, ..key.clone() }) {
         plots.extend(against_load(&group));
     }
     let mut shown: Vec<&str> = Vec::new();
@@ -97,6 +106,7 @@ fn colour(key: &Key, lines: &[Line]) -> usize {
         },
         ("worker", false) => 1,
         ("io_uring", _) => 2,
+        ("settings", true) => 4,
         _ => 3,
     }
 }
@@ -119,6 +129,8 @@ fn is_of_plot(case: &Key, plot: &Key) -> bool {
         true => Key {
             system: plot.system.clone(),
             io_direct: plot.io_direct,
+            concurrency: case.concurrency.or(plot.concurrency),
+            combine_blocks: case.combine_blocks.or(plot.combine_blocks),
             ..named(key, "io_method")
         },
         false => named(key, "io_method"),
@@ -138,8 +150,8 @@ fn title(key: &Key, hidden: &[&str]) -> String {
         ("io_method", key.io_method.clone()),
         ("mode", key.mode().to_owned()),
         ("cache", key.cache_name().to_owned()),
-        ("concurrency", format!("concurrency {}", key.concurrency)),
-        ("combine", format!("combine {}", key.combine_blocks)),
+        ("concurrency", key.concurrency.map(|it| format!("concurrency {it}")).unwrap_or_default()),
+        ("combine", key.combine_blocks.map(|it| format!("combine {it}")).unwrap_or_default()),
         (
             "sessions",
             if key.sessions == 1 { String::new() } else { format!("{} sessions", key.sessions) },
@@ -237,11 +249,11 @@ fn against_load(group: &[&Measurement]) -> Option<Plot> {
         .map(|at| cases[at])
         .next();
     let mark = knee.and_then(|knee| {
-        let text = format!("knee: concurrency {}", knee.key.concurrency);
+        let text = format!("knee: concurrency {}", knee.key.concurrency?);
         Some((knee.ios_per_second?, knee.device_micros?.p50, text))
     });
     let title = title(&group[0].key, &["concurrency"]);
-    let last = cases.last().map_or(0, |case| case.key.concurrency);
+    let last = cases.last().and_then(|case| case.key.concurrency).unwrap_or_default();
     Some(Plot {
         title: match mark {
             Some(_) => title,

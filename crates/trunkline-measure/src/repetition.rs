@@ -146,14 +146,16 @@ impl RepetitionRule {
 
     /// Why a case needs no more repetitions, if it doesn't. `spent` includes the preparation.
     pub fn ended(&self, seconds: &[f64], spent: Duration) -> Option<Ended> {
-        if self.is_steady(seconds) {
-            Some(Ended::Steady)
-        } else if seconds.len() >= self.repetitions_max as usize {
-            Some(Ended::Repetitions)
-        } else {
-            let is_late = !seconds.is_empty() && spent.as_secs_f64() >= self.seconds_max;
-            is_late.then_some(Ended::Time)
+        if self.is_steady(seconds) { Some(Ended::Steady) } else { self.limit(seconds, spent) }
+    }
+
+    /// Which limit has been reached, if one has, whether or not the case is steady.
+    pub(crate) fn limit(&self, seconds: &[f64], spent: Duration) -> Option<Ended> {
+        if seconds.len() >= self.repetitions_max as usize {
+            return Some(Ended::Repetitions);
         }
+        let is_late = !seconds.is_empty() && spent.as_secs_f64() >= self.seconds_max;
+        is_late.then_some(Ended::Time)
     }
 
     /// Whether a case needs no more repetitions.

@@ -14,7 +14,7 @@ use crate::repetition::{Ended, RepetitionRule};
 use crate::rounding::{SECONDS_PLACES, rounded};
 use crate::sample::{Details, Sample};
 use crate::server::ServerMethod;
-use crate::versus::{Best, Versus};
+use crate::versus::{Best, OverDefaults, Versus};
 use crate::workload::{Cache, Case};
 
 /// What we call ourselves in reports.
@@ -118,10 +118,49 @@ impl SlowDisk {
 pub struct MeasuredServer {
     /// Name and version.
     pub name: String,
-    /// Its settings, except for those of its methods.
+    /// Its settings, except for those of its methods or configurations.
     pub settings: Vec<(String, String)>,
+    /// Its configurations, if two of them are compared.
+    #[serde(default)]
+    pub configurations: Vec<MeasuredConfiguration>,
     /// Its second table. The first one is the report's.
     pub linear_10: MeasuredTable,
+}
+
+/// One of the configurations of a server that are compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredConfiguration {
+    /// Its name, which its cases have as their method.
+    pub name: String,
+    /// The lines of the user, which it differs in.
+    pub lines: Vec<(String, String)>,
+    /// What the running server showed for these settings and others that matter.
+    pub shown: Vec<(String, String)>,
+}
+
+impl MeasuredServer {
+    /// The settings in which its configurations differ, and those in the user's lines: the name, and
+    /// what each configuration has shown. A name that the server doesn't show is left out.
+    pub fn compared_settings(&self) -> Vec<(String, Vec<String>)> {
+        let all = &self.configurations;
+        let names = all.iter().flat_map(|it| &it.shown).map(|(name, _)| name);
+        let mut rows: Vec<(String, Vec<String>)> = Vec::new();
+        for name in names {
+            let values: Vec<String> = all.iter().map(|it| it.value(name).to_owned()).collect();
+            let is_line = all.iter().any(|it| it.lines.iter().any(|line| line.0 == *name));
+            let differs = values.windows(2).any(|two| two[0] != two[1]);
+            if (is_line || differs) && rows.iter().all(|row| row.0 != *name) {
+                rows.push((name.clone(), values));
+            }
+        }
+        rows
+    }
+}
+
+impl MeasuredConfiguration {
+    fn value(&self, name: &str) -> &str {
+        self.shown.iter().find(|one| one.0 == name).map_or("", |one| one.1.as_str())
+    }
 }
 
 /// The table that was read.
@@ -146,7 +185,8 @@ pub struct Key {
     pub scan: String,
     /// For scans whose length depends on it.
     pub selectivity_percent: Option<f64>,
-    /// `sync`, `worker` or `io_uring`; `none` for a server that has no choice.
+    /// `sync`, `worker` or `io_uring`; `none` for a server that has no choice. `defaults` or
+    /// `settings` for a configuration of a server.
     pub io_method: String,
     /// Worker processes of a server whose method has them.
     pub io_workers: Option<u32>,
@@ -154,10 +194,10 @@ pub struct Key {
     pub io_direct: bool,
     /// The state of the page cache; none if nothing is read from files.
     pub cache: Option<Cache>,
-    /// I/Os in flight for each session.
-    pub concurrency: u32,
-    /// Largest I/O in blocks.
-    pub combine_blocks: u32,
+    /// I/Os in flight for each session. None for a configuration of a server, which has its own.
+    pub concurrency: Option<u32>,
+    /// Largest I/O in blocks. None for a configuration of a server.
+    pub combine_blocks: Option<u32>,
     /// Concurrent sessions.
     pub sessions: usize,
 }
@@ -213,6 +253,10 @@ pub struct Measurement {
     pub against: Option<Change>,
     /// Comparison with the server's case of the same method.
     pub versus: Option<Versus>,
+    /// For a server with the user's settings, the comparison with its defaults.
+    pub over_defaults: Option<OverDefaults>,
+    /// The nodes of the plan that the server's planner chose, if none was forced.
+    pub plan: Option<String>,
 }
 
 /// A median of times in seconds, with its 95 % confidence interval.
@@ -270,8 +314,8 @@ impl Key {
             io_workers: case.server.and_then(ServerMethod::workers),
             io_direct: case.direct,
             cache: case.cache,
-            concurrency: case.concurrency,
-            combine_blocks: case.combine,
+            concurrency: (!case.has_own_sizes()).then_some(case.concurrency),
+            combine_blocks: (!case.has_own_sizes()).then_some(case.combine),
             sessions: case.sessions,
         }
     }
@@ -322,6 +366,11 @@ pub(crate) struct Repetitions {
 }
 
 impl Repetitions {
+    /// Whether the page cache was in this state whenever a repetition began, if that is known.
+    pub(crate) fn is_held(&self, cache: Option<Cache>) -> Option<bool> {
+        cache.zip(self.cached).map(|(cache, part)| cache.is_held(part))
+    }
+
     /// Adds a repetition. `cached` is unknown for all of them or for none.
     pub(crate) fn add(&mut self, mut sample: Sample, cache: Option<Cache>, cached: Option<f64>) {
         // The histograms are large. A case may have a thousand repetitions.
@@ -356,7 +405,7 @@ impl Measurement {
             known.then(|| median(&value, places))
         };
         Some(Self {
-            cache_held: key.cache.zip(*cached).map(|(cache, part)| cache.is_held(part)),
+            cache_held: repetitions.is_held(key.cache),
             key,
             repetitions: samples.len(),
             steady: ended == Ended::Steady,
@@ -383,8 +432,29 @@ impl Measurement {
             samples: seconds.clone(),
             against: None,
             versus: None,
+            over_defaults: None,
+            plan: plans(samples),
         })
     }
+}
+
+impl Measurement {
+    /// The name of the cache state of cases that have the same one, with a mark if the page cache
+    /// wasn't in it before one of them.
+    pub fn cache_cell(cases: &[&Self]) -> String {
+        let is_held = cases.iter().all(|case| case.cache_held != Some(false));
+        let name = cases.first().map_or("", |case| case.key.cache_name());
+        format!("{name}{}", if is_held { "" } else { "!" })
+    }
+}
+
+/// The plans that a server's planner chose. Nothing changes the tables or their statistics, so there
+/// should be one.
+fn plans(samples: &[Sample]) -> Option<String> {
+    let mut plans: Vec<&str> = samples.iter().filter_map(|sample| sample.plan.as_deref()).collect();
+    plans.sort_unstable();
+    plans.dedup();
+    (!plans.is_empty()).then(|| plans.join(" or "))
 }
 
 impl Report {
@@ -466,6 +536,13 @@ impl Report {
         let disk = |report: &Report| {
             report.slow_disk.as_ref().map_or("none".to_owned(), |disk| disk.profile.clone())
         };
+        let lines = |report: &Report| {
+            let all = report.server.iter().flat_map(|server| &server.configurations);
+            let lines =
+                all.flat_map(|it| &it.lines).map(|(name, value)| format!("{name} = {value}"));
+            let lines = lines.collect::<Vec<_>>().join(", ");
+            if lines.is_empty() { "none".to_owned() } else { lines }
+        };
         let pairs = |report: &Report| {
             let mut pairs = vec![
                 ("table".to_owned(), size(&report.table)),
@@ -474,6 +551,7 @@ impl Report {
                 ("io_min_workers".to_owned(), report.io_min_workers.to_string()),
                 ("io_max_workers".to_owned(), report.io_max_workers.to_string()),
                 ("slow disk".to_owned(), disk(report)),
+                ("settings of the server".to_owned(), lines(report)),
                 ("program".to_owned(), report.program.clone()),
             ];
             pairs.extend(report.machine.facts().map(|(name, text)| (name.to_lowercase(), text)));
@@ -485,6 +563,22 @@ impl Report {
                 format!("{name} differs: {new}; in the stored run: {old}")
             })
             .collect()
+    }
+
+    /// The cases of a server with its defaults, each with the same case of the user's settings.
+    pub fn settings_pairs(&self) -> Vec<(&Measurement, &Measurement)> {
+        let named = |key: &Key, method: ServerMethod| Key {
+            io_method: method.name().to_owned(),
+            ..key.clone()
+        };
+        let [defaults, settings] = ServerMethod::CONFIGURATIONS;
+        let mut pairs = Vec::new();
+        for case in self.measurements.iter().filter(|it| it.key.io_method == defaults.name()) {
+            let key = named(&case.key, settings);
+            let other = self.measurements.iter().find(|other| other.key == key);
+            pairs.extend(other.map(|other| (case, other)));
+        }
+        pairs
     }
 
     /// Why cases have no result: each reason with the workload, the method and mode, and the number

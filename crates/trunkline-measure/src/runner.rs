@@ -128,7 +128,11 @@ impl Runner {
     /// The table that a task reads.
     fn table_of(&self, task: Task) -> &Table {
         match (task, &self.peer) {
-            (Task::Range { dataset: Dataset::Linear10, .. }, Some(peer)) => &peer.linear_10,
+            (
+                Task::Range { dataset: Dataset::Linear10, .. }
+                | Task::Planned { dataset: Dataset::Linear10, .. },
+                Some(peer),
+            ) => &peer.linear_10,
             _ => &self.table,
         }
     }
@@ -148,6 +152,7 @@ impl Runner {
         };
         let sample = match case.task {
             Task::Whole | Task::Range { .. } | Task::Reread => self.read(case)?,
+            Task::Planned { .. } => return Err(MeasureError::NoPlanner),
             Task::Prewarm => self.prewarm(case)?,
             Task::Verify => self.verify(case)?,
             Task::Checkpoint { scattered } => self.checkpoint(case, scattered)?,
@@ -166,13 +171,17 @@ impl Runner {
             Task::Range { dataset, scan, selectivity } => {
                 (dataset, ServerWork::Range { scan, selectivity })
             }
+            Task::Planned { dataset, selectivity } => {
+                (dataset, ServerWork::Planned { selectivity })
+            }
             Task::Prewarm => (Dataset::Uniform, ServerWork::Prewarm),
             _ => (Dataset::Uniform, ServerWork::Whole),
         };
         let Some(peer) = &mut self.peer else {
             return Err(MeasureError::Thread("has no server to ask".to_owned()));
         };
-        peer.server.prepare(method, (dataset, work), (case.concurrency, case.combine))?;
+        let sizes = (case.concurrency, case.combine);
+        let plan = peer.server.prepare(method, (dataset, work), sizes)?;
         // Last, because a server that starts reads files.
         let cached = match case.cache {
             None => None,
@@ -187,6 +196,7 @@ impl Runner {
             blocks: done.blocks,
             hits: done.hits,
             io_bytes: done.blocks.saturating_sub(done.hits) * BLOCK_SIZE as u64,
+            plan,
             ..Sample::default()
         };
         Ok((sample, cached))

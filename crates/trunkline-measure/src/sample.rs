@@ -21,6 +21,8 @@ pub(crate) struct Sample {
     /// Not known of a server.
     pub(crate) details: Option<Details>,
     pub(crate) times: IoTimes,
+    /// The nodes of the plan that a server's planner chose, if none was forced.
+    pub(crate) plan: Option<String>,
 }
 
 /// What only our own engine counts.
@@ -135,6 +137,7 @@ impl Stopwatch {
                 wait_seconds,
             }),
             times: if is_sync { times.executed_by_sessions() } else { times },
+            plan: None,
         }
     }
 }

@@ -10,14 +10,19 @@
 //! is forced to use one kind of scan, and a plan that isn't that scan is an error (`session`). After
 //! each query, the server's counters and its result must be the expected ones.
 //!
-//! The I/O method is a setting of the server's start, so another method is a restart.
+//! The I/O method is a setting of the server's start, so another method is a restart. So is another
+//! configuration, when the server is compared with itself: its defaults, and the lines of a user. A
+//! server that has just started has never touched most of its buffers, which would slow down its first
+//! queries. So they are filled and emptied once before it is measured ([`touch`]).
 
 mod account;
 mod error;
 mod guide_tables;
+mod lines;
 mod method;
 mod process;
 mod programs;
+mod quiet;
 mod session;
 
 use std::fs::{self, File};
@@ -29,11 +34,12 @@ use trunkline_aio::facade::Arc;
 
 pub use self::error::ServerError;
 pub use self::guide_tables::{GuideTable, ROWS_PER_SCALE, bytes_needed};
+pub use self::lines::ServerLines;
 pub use self::method::{ServerMethod, Sizes};
 pub use self::process::{end_processes, stop_leftovers};
 
 use self::account::Account;
-use self::method::{Setting, settings};
+use self::method::{SHOWN, Setting, setting, settings};
 use self::process::Process;
 use self::programs::Programs;
 use self::session::{NAME, Session};
@@ -64,6 +70,10 @@ pub struct Server {
     tables: Vec<GuideTable>,
     has_prewarm: bool,
     sizes: Sizes,
+    /// Those of [`ServerMethod::Settings`].
+    lines: ServerLines,
+    /// The values of settings that each configuration has shown.
+    shown: Vec<(ServerMethod, Vec<Setting>)>,
     watcher: Arc<dyn Watcher>,
 }
 
@@ -71,8 +81,11 @@ pub struct Server {
 struct Running {
     method: ServerMethod,
     session: Session,
-    /// Whether `pg_buffercache` can empty the buffers. Otherwise that takes a restart.
+    /// Whether the buffers can be filled and emptied. Otherwise each repetition has a server that has
+    /// just started.
     evicts: bool,
+    /// Whether they have been filled since the start.
+    is_touched: bool,
 }
 
 /// What the guide's tables are to contain.
@@ -101,6 +114,8 @@ pub(crate) enum ServerWork {
     Whole,
     /// Rows in a range.
     Range { scan: Scan, selectivity: f64 },
+    /// Rows in a range, with the plan that the planner chooses.
+    Planned { selectivity: f64 },
     /// `pg_prewarm`.
     Prewarm,
 }
@@ -153,6 +168,8 @@ impl Server {
             tables: Vec::new(),
             has_prewarm: false,
             sizes,
+            lines: ServerLines::default(),
+            shown: Vec::new(),
             watcher,
         })
     }
@@ -182,11 +199,44 @@ impl Server {
         &self.tables
     }
 
-    /// The settings that differ from a new cluster's, except for the method's.
+    /// The settings that differ from a new cluster's, except for those of the methods and
+    /// configurations.
     pub fn settings(&self) -> Vec<(String, String)> {
-        let all = settings(self.programs.major, ServerMethod::None, self.sizes).into_iter();
-        let shown = all.filter(|(name, _)| *name != "io_method");
-        shown.map(|(name, value)| (name.to_owned(), value)).collect()
+        let common =
+            if self.shown.is_empty() { ServerMethod::None } else { ServerMethod::Defaults };
+        let mut all = self.settings_with(common);
+        all.retain(|(name, _)| name != "io_method");
+        all
+    }
+
+    /// The settings that the server is started with.
+    fn settings_with(&self, method: ServerMethod) -> Vec<Setting> {
+        settings(self.programs.major, method, self.sizes, &self.lines)
+    }
+
+    /// Starts the server once in each configuration, of which one has these lines, and asks it for the
+    /// values that are in effect. Fails with the server's own error if it doesn't accept a line.
+    fn compare_settings(&mut self, lines: ServerLines) -> Result<(), ServerError> {
+        self.lines = lines;
+        let lines = self.lines.clone();
+        let own = lines.iter().map(|(name, _)| name).filter(|name| !SHOWN.contains(name));
+        let names: Vec<&str> = SHOWN.into_iter().chain(own).collect();
+        self.shown.clear();
+        for configuration in ServerMethod::CONFIGURATIONS {
+            let shown = self.run_with(configuration)?.session.shown(&names)?;
+            self.shown.push((configuration, shown));
+        }
+        self.stop()
+    }
+
+    /// The configurations that are compared, with the values of settings that are in effect.
+    pub(crate) fn configurations(&self) -> &[(ServerMethod, Vec<Setting>)] {
+        &self.shown
+    }
+
+    /// The lines of the user, of which one configuration consists.
+    pub(crate) fn lines(&self) -> &ServerLines {
+        &self.lines
     }
 
     /// The cluster is now seen in another directory, which has to be one below the scratch directory.
@@ -194,20 +244,27 @@ impl Server {
         self.cluster = disk.join(CLUSTER);
     }
 
-    /// Creates the cluster and its tables, and stops the server.
+    /// Creates the cluster and its tables, and stops the server. If there are lines, both configurations
+    /// are going to be compared. They are tried out before the tables are created, which takes minutes.
     ///
     /// # Errors
-    /// [`ServerError`].
-    pub fn create(&mut self, plan: &TablePlan) -> Result<(), ServerError> {
+    /// [`ServerError`]. If the server doesn't accept a line, [`ServerError::Ended`] has its own error.
+    pub fn create(
+        &mut self,
+        plan: &TablePlan,
+        lines: Option<ServerLines>,
+    ) -> Result<(), ServerError> {
         self.initdb()?;
+        lines.map_or(Ok(()), |lines| self.compare_settings(lines))?;
         let sizes = Sizes { buffers: 65_536, ..self.sizes };
         // Nothing has to survive a crash while it is being created.
         let fast =
             [("fsync", "off"), ("full_page_writes", "off"), ("maintenance_work_mem", "512MB")];
-        let fast = fast.map(|(name, value)| (name, value.to_owned()));
+        let fast = fast.map(|(name, value)| setting(name, value));
         let major = self.programs.major;
         let method = if major < 18 { ServerMethod::None } else { ServerMethod::Sync };
-        let mut session = self.start(&[&settings(major, method, sizes)[..], &fast].concat())?;
+        let own = settings(major, method, sizes, &self.lines);
+        let mut session = self.start(&[&own[..], &fast].concat())?;
         session.execute("SET synchronous_commit = off")?;
         let rows = u64::from(plan.scale) * ROWS_PER_SCALE;
         // A sequential scan reads everything, whatever it selects.
@@ -334,26 +391,27 @@ impl Server {
             Some(running) => running,
             None => {
                 self.stop()?;
-                let mut session = self.start(&settings(self.programs.major, method, self.sizes))?;
+                let mut session = self.start(&self.settings_with(method))?;
                 // Version 17 can evict a single buffer, and version 18 a relation.
-                let has = "SELECT count(*) FROM pg_extension WHERE extname = 'pg_buffercache'";
-                let evicts = self.programs.major >= 17 && session.numbers(has)? == [1];
+                let has = "SELECT count(*) FROM pg_extension \
+                           WHERE extname IN ('pg_buffercache', 'pg_prewarm')";
+                let evicts = self.programs.major >= 17 && session.numbers(has)? == [2];
                 // A bitmap must not be lossy: then the scan would have to look at more rows.
                 session.execute("SET work_mem = '1GB'")?;
-                Running { method, session, evicts }
+                Running { method, session, evicts, is_touched: false }
             }
         };
         Ok(self.running.insert(running))
     }
 
     /// Makes the server ready to run a query: with the method, the query planned, and the buffers
-    /// empty. The plan must be the forced scan.
+    /// empty. The plan must be the forced scan. If none is forced, the plan's nodes are returned.
     pub(crate) fn prepare(
         &mut self,
         method: ServerMethod,
         work: (Dataset, ServerWork),
         sizes: (u32, u32),
-    ) -> Result<(), ServerError> {
+    ) -> Result<Option<String>, ServerError> {
         let done = self.plan(method, work, sizes);
         self.restart_after(done)
     }
@@ -363,37 +421,51 @@ impl Server {
         method: ServerMethod,
         (dataset, work): (Dataset, ServerWork),
         (concurrency, combine): (u32, u32),
-    ) -> Result<(), ServerError> {
+    ) -> Result<Option<String>, ServerError> {
         let major = self.programs.major;
-        if major == 17 && combine > COMBINE_MAX_17 {
+        // A configuration has its own.
+        let is_method = !method.is_configuration();
+        if is_method && major == 17 && combine > COMBINE_MAX_17 {
             let (found, expected) = (combine.into(), COMBINE_MAX_17.into());
             return Err(ServerError::Work { unit: "as io_combine_limit", found, expected });
         }
         let table = self.table(dataset)?.clone();
+        let shown = self.shown.iter().find(|of| of.0 == method).map(|of| of.1.clone());
         let session = &mut self.run_with(method)?.session;
-        let mut sizes = format!(
-            "SET effective_io_concurrency = {concurrency}; \
-             SET maintenance_io_concurrency = {concurrency}"
-        );
-        if major >= 17 {
-            sizes += &format!("; SET io_combine_limit = {combine}");
+        if is_method {
+            let mut sizes = format!(
+                "SET effective_io_concurrency = {concurrency}; \
+                 SET maintenance_io_concurrency = {concurrency}"
+            );
+            if major >= 17 {
+                sizes += &format!("; SET io_combine_limit = {combine}");
+            }
+            session.execute(&sizes)?;
         }
-        session.execute(&sizes)?;
+        let mut chosen = None;
         match work {
             ServerWork::Whole => session.prepare_scan(&table.query(None), Scan::Sequential)?,
             ServerWork::Range { scan, selectivity } => {
                 session.prepare_scan(&table.query(table.range(selectivity)), scan)?;
+            }
+            ServerWork::Planned { selectivity } => {
+                chosen = Some(session.prepare_planned(&table.query(table.range(selectivity)))?);
             }
             ServerWork::Prewarm => {
                 session.execute("DEALLOCATE ALL")?;
                 session.execute(&format!("PREPARE q AS SELECT pg_prewarm('{}')", table.name()))?;
             }
         }
-        // The planner may have read some pages.
-        match &mut self.running {
-            Some(running) if running.evicts => evict(&mut running.session, major),
-            _ => Ok(()),
+        session.expect_shown(&shown.unwrap_or_default())?;
+        if let Some(running) = self.running.as_mut().filter(|running| running.evicts) {
+            if !running.is_touched {
+                touch(&mut running.session, dataset, self.sizes.buffers)?;
+                running.is_touched = true;
+            }
+            // The planner may have read some pages, too.
+            evict(&mut running.session, major)?;
         }
+        Ok(chosen)
     }
 
     /// Runs what was prepared. Fails if the server didn't read the expected blocks, or returned
@@ -430,7 +502,9 @@ impl Server {
         let after = session.blocks(table.oid)?;
         let all = i64::from(table.blocks);
         let range = match work {
-            ServerWork::Range { selectivity, .. } => table.range(selectivity),
+            ServerWork::Range { selectivity, .. } | ServerWork::Planned { selectivity } => {
+                table.range(selectivity)
+            }
             _ => None,
         };
         let (expected, blocks) = match (work, range) {
@@ -439,18 +513,19 @@ impl Server {
             (ServerWork::Range { scan, .. }, Some(range)) => {
                 (range.sum, Some(range.requested(scan, table.blocks).len() as i64))
             }
+            // Which blocks it requests depends on the plan that was chosen.
+            (ServerWork::Planned { .. }, Some(range)) => (range.sum, None),
             _ => (table.sum, Some(all)),
         };
-        let unit = if blocks.is_some() { "as its result" } else { "blocks loaded" };
+        let is_prewarm = work == ServerWork::Prewarm;
+        let unit = if is_prewarm { "blocks loaded" } else { "as its result" };
         expect(unit, result, expected)?;
-        let (fetched, hits) = match blocks {
-            Some(blocks) => {
-                let fetched = after.fetched - before.fetched;
-                expect("blocks requested", fetched, blocks)?;
-                (fetched, after.hits - before.hits)
-            }
-            None => (result, 0),
-        };
+        let fetched = after.fetched - before.fetched;
+        if let Some(blocks) = blocks {
+            expect("blocks requested", fetched, blocks)?;
+        }
+        let (fetched, hits) =
+            if is_prewarm { (result, 0) } else { (fetched, after.hits - before.hits) };
         Ok(ServerSample { seconds, blocks: fetched.unsigned_abs(), hits: hits.unsigned_abs() })
     }
 
@@ -489,6 +564,22 @@ fn add_extension(session: &mut Session, name: &str) -> Result<bool, ServerError>
         session.execute(&format!("CREATE EXTENSION {name}"))?;
     }
     Ok(is_there)
+}
+
+/// Fills the buffers of a server that has just started, so that the kernel gives it their memory now,
+/// and not while the first queries are measured. The pages are those of the table that isn't measured,
+/// and its index: they stay in the page cache, so they are read from the disk once, and not at each start.
+/// They fill as many buffers as the measured table does, because both tables have the same size.
+fn touch(session: &mut Session, measured: Dataset, buffers: u32) -> Result<(), ServerError> {
+    let other = match measured {
+        Dataset::Uniform => "linear_10",
+        Dataset::Linear10 => "uniform",
+    };
+    session.row(&format!(
+        "SELECT pg_prewarm('{other}_a'), pg_prewarm('{other}', 'buffer', 'main', 0, \
+         least({buffers}, pg_relation_size('{other}') / 8192) - 1)"
+    ))?;
+    Ok(())
 }
 
 /// Empties the buffers of both tables and their indexes.

@@ -6,8 +6,18 @@
 //!   server    20 ms 23 ms 22 ms
 //!   ratio     0.50  0.52  0.50  ──▶ median with its interval from order statistics
 //! ```
-//! In each round, our cases and the server's alternate, so the two halves of a pair are close in
-//! time. A machine that gets slower for a minute slows down both, and their ratio stays the same.
+//! Two configurations of a server are compared in the same way: the time with the user's settings
+//! divided by that with the defaults.
+//!
+//! A machine that gets slower slows down both halves of a pair, if they are close in time, and their
+//! ratio stays the same. How close they are follows from the order of the cases (`workload`):
+//!
+//! ```text
+//!   ours, the server's same method        next to each other; another number of workers is later
+//!   defaults, settings                    a scan's selectivities and a restart in between
+//! ```
+//! If a disk changes within that time, as one with burst credit does, the pairs' ratios scatter. Their
+//! interval is then wide, and says that nothing is decided.
 
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +81,87 @@ pub struct Best {
     pub versus: Option<Versus>,
 }
 
+/// A configuration is *slower* if its ratio to the defaults is above this, and *not slower* if it is at
+/// most this. Smaller differences rarely matter.
+const TOLERANCE: f64 = 1.05;
+
+/// What a ratio of settings to defaults says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// The interval is below 1.
+    #[serde(rename = "faster")]
+    Faster,
+    /// The interval excludes more than 5 % longer.
+    #[serde(rename = "not slower")]
+    NotSlower,
+    /// The interval is above 5 % longer.
+    #[serde(rename = "slower")]
+    Slower,
+    /// The interval contains both.
+    #[serde(rename = "undecided")]
+    Undecided,
+}
+
+impl Verdict {
+    fn of(ratio: &Estimate) -> Self {
+        match ratio {
+            Estimate { high, .. } if *high < 1.0 => Verdict::Faster,
+            Estimate { high, .. } if *high <= TOLERANCE => Verdict::NotSlower,
+            Estimate { low, .. } if *low > TOLERANCE => Verdict::Slower,
+            _ => Verdict::Undecided,
+        }
+    }
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Faster => "faster",
+            Verdict::NotSlower => "not slower",
+            Verdict::Slower => "slower",
+            Verdict::Undecided => "undecided",
+        }
+    }
+}
+
+/// The server's time with the user's settings divided by that with its defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OverDefaults {
+    /// Median of the pairs' ratios with its 95 % confidence interval.
+    pub ratio: Estimate,
+    /// Number of pairs.
+    pub pairs: usize,
+    /// What follows from the interval. None if the page cache was not in the wanted state when a
+    /// repetition of either half began: then it isn't known what was compared.
+    pub verdict: Option<Verdict>,
+}
+
+impl OverDefaults {
+    /// The verdict in reports, or why there is none.
+    pub fn verdict_name(&self) -> &'static str {
+        self.verdict.map_or("cache not held", Verdict::name)
+    }
+
+    /// Whether the interval is too wide for a verdict, so that more repetitions may help.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.verdict == Some(Verdict::Undecided)
+    }
+}
+
+/// Compares a case of the settings with the same case of the defaults. `None` if it isn't such a case,
+/// or if there are too few pairs.
+pub(crate) fn over_defaults(
+    settings: Timed<'_>,
+    servers: &[Timed<'_>],
+    rule: &RepetitionRule,
+) -> Option<OverDefaults> {
+    if settings.case.server != Some(ServerMethod::Settings) {
+        return None;
+    }
+    let is_default = |server: &&Timed<'_>| server.case.server == Some(ServerMethod::Defaults);
+    let (ratio, pairs) = ratio(settings, *servers.iter().find(is_default)?, rule)?;
+    Some(OverDefaults { ratio, pairs, verdict: Some(Verdict::of(&ratio)) })
+}
+
 /// Compares a case of ours with the server's case of the same method. If it has several, such as
 /// numbers of workers, or none, its fastest one is taken. `None` if there are too few pairs.
 pub(crate) fn versus(
@@ -114,21 +205,20 @@ fn fastest<'a>(all: &[Timed<'a>]) -> Option<Timed<'a>> {
 
 fn of_pair(ours: Timed<'_>, server: Timed<'_>, rule: &RepetitionRule) -> Option<Versus> {
     let method = server.case.server?;
-    let of_round = |round| server.times.iter().find(|time| time.0 == round).map(|time| time.1);
-    let pairs: Vec<(f64, f64)> = (ours.times.iter())
+    let (ratio, pairs) = ratio(ours, server, rule)?;
+    Some(Versus { io_method: method.name().to_owned(), io_workers: method.workers(), ratio, pairs })
+}
+
+/// The ratio of two cases, and the number of rounds in which both were repeated.
+fn ratio(over: Timed<'_>, under: Timed<'_>, rule: &RepetitionRule) -> Option<(Estimate, usize)> {
+    let of_round = |round| under.times.iter().find(|time| time.0 == round).map(|time| time.1);
+    let pairs: Vec<(f64, f64)> = (over.times.iter())
         .filter_map(|&(round, seconds)| Some((of_round(round)?, seconds)))
         .collect();
     let Estimate { median, low, high } = rule.ratio_of_pairs(&pairs)?;
-    Some(Versus {
-        io_method: method.name().to_owned(),
-        io_workers: method.workers(),
-        ratio: Estimate {
-            median: rounded(median, 4),
-            low: rounded(low, 4),
-            high: rounded(high, 4),
-        },
-        pairs: pairs.len(),
-    })
+    let ratio =
+        Estimate { median: rounded(median, 4), low: rounded(low, 4), high: rounded(high, 4) };
+    Some((ratio, pairs.len()))
 }
 
 #[cfg(test)]
@@ -186,5 +276,41 @@ mod tests {
         // Five pairs have no interval.
         assert_eq!(versus(timed(&ours, &a[..6]), &servers, &rule), None);
         assert_eq!(versus(timed(&ours, &a), &[], &rule), None);
+    }
+
+    #[test]
+    fn a_verdict_follows_from_the_ends_of_the_interval() {
+        for (low, high, expected) in [
+            (0.5, 0.9999, Verdict::Faster),
+            (0.5, 1.0, Verdict::NotSlower),
+            (0.9, 1.05, Verdict::NotSlower),
+            (1.01, 1.05, Verdict::NotSlower),
+            (0.9, 1.0501, Verdict::Undecided),
+            (1.05, 2.0, Verdict::Undecided),
+            (1.0501, 2.0, Verdict::Slower),
+        ] {
+            let found = Verdict::of(&Estimate { median: f64::midpoint(low, high), low, high });
+            assert_eq!(found, expected, "{low}..{high}");
+            let json = serde_json::to_string(&found).expect("JSON");
+            assert_eq!(json, format!("\"{}\"", expected.name()));
+        }
+    }
+
+    #[test]
+    fn settings_are_compared_with_the_defaults_only() {
+        let rule = RepetitionRule::default();
+        let [defaults, settings] =
+            ServerMethod::CONFIGURATIONS.map(|it| case(IoMethod::Worker, Some(it)));
+        let (a, b) = (times(0.4, 1..9), times(0.2, 0..8));
+        let timed = |case, times| Timed { case, times };
+        let all = [timed(&defaults, &a[..]), timed(&settings, &b[..])];
+        let found = over_defaults(all[1], &all, &rule).expect("compared");
+        let half = Estimate { median: 0.5, low: 0.5, high: 0.5 };
+        assert_eq!((found.ratio, found.pairs, found.verdict), (half, 7, Some(Verdict::Faster)));
+        assert_eq!(over_defaults(all[0], &all, &rule), None);
+        assert_eq!(over_defaults(all[1], &all[1..], &rule), None);
+        // Five pairs have no interval.
+        let few = [timed(&defaults, &a[..5]), all[1]];
+        assert_eq!(over_defaults(all[1], &few, &rule), None);
     }
 }

@@ -15,6 +15,15 @@
 //!   sync       uniform bitmap 1 %: ours buffered, ours direct, server;  10 %: ours, ours, server; …
 //!   worker 3   uniform bitmap 1 %: …
 //! ```
+//! Two configurations of a server that are compared with each other are such blocks, too, but they
+//! take turns for each kind of scan: a pair's halves are then a few queries apart, and not all queries
+//! of the workload, which take minutes on a slow disk. Our cases are in the first block. Configurations
+//! have one kind of task more: queries whose plan the planner chooses.
+//!
+//! ```text
+//!   defaults   uniform bitmap 1 %, 10 %     settings   uniform bitmap 1 %, 10 %
+//!   defaults   uniform index 1 %, 10 %      settings   uniform index 1 %, 10 %
+//! ```
 
 use std::fmt;
 
@@ -142,6 +151,8 @@ pub(crate) enum Task {
     Whole,
     /// A range query that selects this part of all rows.
     Range { dataset: Dataset, scan: Scan, selectivity: f64 },
+    /// The same query on a server, with the plan that its planner chooses.
+    Planned { dataset: Dataset, selectivity: f64 },
     /// Each block four times in a row of overlapping windows.
     Reread,
     /// Into the pool.
@@ -153,6 +164,9 @@ pub(crate) enum Task {
     /// Durable writes.
     Durable,
 }
+
+/// The name of the scan that the planner of a server chooses.
+pub const PLANNED: &str = "planned";
 
 /// A task and the conditions under which it is measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -178,6 +192,7 @@ impl Case {
         match self.task {
             Task::Whole => "sequential",
             Task::Range { scan, .. } => scan.name(),
+            Task::Planned { .. } => PLANNED,
             Task::Checkpoint { scattered: true } => "scattered",
             Task::Checkpoint { scattered: false } => "sequential",
             Task::Reread | Task::Prewarm | Task::Verify | Task::Durable => "",
@@ -191,10 +206,16 @@ impl Case {
         conditions(self) == conditions(other)
     }
 
+    /// Whether it is a server with its own concurrency and sizes of I/Os, not ours.
+    pub(crate) fn has_own_sizes(&self) -> bool {
+        self.server.is_some_and(ServerMethod::is_configuration)
+    }
+
     /// The selectivity in percent, if it matters.
     pub(crate) fn selectivity_percent(&self) -> Option<f64> {
         match self.task {
-            Task::Range { scan: Scan::Bitmap | Scan::Index, selectivity, .. } => {
+            Task::Range { scan: Scan::Bitmap | Scan::Index, selectivity, .. }
+            | Task::Planned { selectivity, .. } => {
                 Some(crate::rounding::rounded(selectivity * 100.0, 6))
             }
             _ => None,
@@ -226,6 +247,8 @@ pub struct Plan {
     pub workloads: Vec<Workload>,
     /// Kinds of scans for range queries.
     pub scans: Vec<Scan>,
+    /// Whether range queries are also run with the plan that a server's planner chooses.
+    pub planned: bool,
     /// Parts of all rows that range queries select, between 0 and 1.
     pub selectivities: Vec<f64>,
     /// I/O methods.
@@ -240,8 +263,10 @@ pub struct Plan {
     pub combines: Vec<u32>,
     /// Numbers of concurrent sessions.
     pub sessions: Vec<usize>,
-    /// Methods of the server to compare with; none without a server.
+    /// Methods or configurations of the server to compare with; none without a server.
     pub servers: Vec<ServerMethod>,
+    /// Whether only the server works.
+    pub only_server: bool,
     /// For the block lists.
     pub seed: u64,
 }
@@ -252,11 +277,16 @@ impl Plan {
         let ours = self.own_cases(workload);
         match self.servers.is_empty() {
             true => ours,
+            // These take turns for each kind of scan.
+            false if self.servers.iter().any(|server| server.is_configuration()) => {
+                let scans = ours.chunk_by(|one, next| one.scan_name() == next.scan_name());
+                scans.flat_map(|ours| self.with_server(ours)).collect()
+            }
             false => self.with_server(&ours),
         }
     }
 
-    /// Adds the server's cases.
+    /// Adds the server's cases, in a block for each of its methods or configurations.
     fn with_server(&self, ours: &[Case]) -> Vec<Case> {
         let mut all = Vec::new();
         for (block, &server) in self.servers.iter().enumerate() {
@@ -271,7 +301,8 @@ impl Plan {
                     continue;
                 }
                 done.push(*first);
-                let same = ours.iter().filter(|case| case.is_comparable(first));
+                let only_server = self.only_server || matches!(first.task, Task::Planned { .. });
+                let same = ours.iter().filter(|case| !only_server && case.is_comparable(first));
                 all.extend(same.filter(|case| block_of(case.method) == block).copied());
                 all.push(Case { server: Some(server), direct: false, ..*first });
             }
@@ -339,6 +370,10 @@ impl Plan {
                 let task = |&selectivity| Task::Range { dataset, scan, selectivity };
                 tasks.extend(selectivities.iter().map(task));
             }
+            if self.planned {
+                let task = |&selectivity| Task::Planned { dataset, selectivity };
+                tasks.extend(self.selectivities.iter().map(task));
+            }
             tasks
         };
         match workload {
@@ -365,6 +400,7 @@ mod tests {
         let plan = Plan {
             workloads: Workload::ALL.to_vec(),
             scans: Scan::ALL.to_vec(),
+            planned: false,
             selectivities: vec![0.001, 0.01, 0.1],
             methods: IoMethod::ALL.to_vec(),
             direct: vec![false, true],
@@ -374,6 +410,7 @@ mod tests {
             sessions: vec![1, 4],
             seed: 1,
             servers: Vec::new(),
+            only_server: false,
         };
         let count = |workload| plan.cases(workload).len();
         // Methods × (buffered cold, buffered cached, direct) × concurrencies × limits × sessions.
@@ -387,12 +424,14 @@ mod tests {
         assert!(cached.cases(Workload::Verify).iter().all(|case| !case.direct));
         assert!(cached.cases(Workload::Durable).iter().any(|case| case.direct));
     }
+
     #[test]
     fn the_server_does_each_task_once_with_each_of_its_methods() {
         let servers = vec![ServerMethod::Sync, ServerMethod::Worker(3), ServerMethod::Worker(12)];
         let plan = Plan {
             workloads: vec![Workload::Uniform],
             scans: vec![Scan::Bitmap],
+            planned: false,
             selectivities: vec![0.01, 0.1],
             methods: IoMethod::ALL.to_vec(),
             direct: vec![false, true],
@@ -402,6 +441,7 @@ mod tests {
             sessions: vec![1],
             seed: 1,
             servers: servers.clone(),
+            only_server: false,
         };
         let cases = plan.cases(Workload::Uniform);
         // Selectivities × (cold, cached) × servers; our cases are the same as without a server.
@@ -420,5 +460,39 @@ mod tests {
         assert!(rings(&cases[..end]) && !rings(&cases[end + 1..]), "{cases:?}");
         let workers = |part: &[Case]| part.iter().any(|case| case.method == IoMethod::Worker);
         assert!(!workers(&cases[..end]) && workers(&cases[end + 1..]), "{cases:?}");
+    }
+
+    #[test]
+    fn configurations_take_turns_and_have_plans_of_their_own() {
+        let plan = Plan {
+            workloads: vec![Workload::Linear10],
+            scans: vec![Scan::Index],
+            planned: true,
+            selectivities: vec![0.01, 0.1],
+            methods: vec![IoMethod::Sync, IoMethod::Worker],
+            direct: vec![false, true],
+            caches: vec![Cache::Cold],
+            concurrencies: vec![16],
+            combines: vec![16],
+            sessions: vec![1],
+            seed: 1,
+            servers: ServerMethod::CONFIGURATIONS.to_vec(),
+            only_server: false,
+        };
+        let cases = plan.cases(Workload::Linear10);
+        let (servers, ours): (Vec<Case>, Vec<Case>) =
+            cases.iter().partition(|case| case.server.is_some());
+        assert!(servers.iter().all(Case::has_own_sizes));
+        // Two selectivities of each scan in one configuration, and then in the other.
+        let found = servers.iter().map(|it| (it.scan_name(), it.server, it.selectivity_percent()));
+        let block = |scan, server| [1.0, 10.0].map(|it| (scan, Some(server), Some(it)));
+        let scan = |scan| ServerMethod::CONFIGURATIONS.map(|server| block(scan, server)).concat();
+        assert!(found.eq(["index", PLANNED].map(scan).concat()), "{servers:?}");
+        // Ours has no planner, and is in the block of the defaults.
+        assert_eq!(ours.len(), 2 * 2 * 2);
+        assert!(ours.iter().all(|case| case.scan_name() == "index" && !case.has_own_sizes()));
+        assert!(cases[..ours.len() + 2].iter().all(|it| it.server != Some(ServerMethod::Settings)));
+        let alone = Plan { only_server: true, ..plan }.cases(Workload::Linear10);
+        assert_eq!(alone, servers);
     }
 }

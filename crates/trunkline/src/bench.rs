@@ -5,6 +5,7 @@
 //!   bench --scratch DIR                               a generated table, and workloads that write
 //!   bench --scratch DIR --slow-disk gp3               the same on a simulated disk
 //!   bench --scratch DIR --postgres BINDIR             the same work on a server, in turn with ours
+//!   … --postgres-settings lines.conf                  its defaults, and the lines of a file, in turn
 //!   … --save run.json --csv run.csv --html run.html   reports; a later run: --against run.json
 //! ```
 //! The work itself is in the crate `trunkline-measure`. This module turns options into a plan, and
@@ -76,6 +77,7 @@ pub(crate) fn run(context: &Context<'_>, args: &BenchArgs) -> Result<Exit, Failu
     let dir = args.table.as_ref().map(|_| data_dir::open(global)).transpose()?;
     check_places(args, dir.as_ref())?;
     limits(&settings, &plan, buffers).iter().for_each(|text| message("note", text));
+    let lines = postgres::lines(args)?;
     let interrupt = Interrupt::install()?;
     // Find out now what would make the measured minutes useless at the end.
     let files = ReportFiles::create(args)?;
@@ -99,7 +101,7 @@ pub(crate) fn run(context: &Context<'_>, args: &BenchArgs) -> Result<Exit, Failu
         (_, Some(scratch), Some(bin)) => {
             let place = (scratch.path(), &plan, buffers);
             let watching = (&interrupt, Arc::clone(&monitor) as _);
-            let prepared = postgres::prepare(args, bin, place, global, watching)?;
+            let prepared = postgres::prepare(args, bin, place, lines, global, watching)?;
             let mut server = prepared.server;
             plan.servers = args.server_methods(server.major(), context);
             if let Some(profile) = &args.slow_disk {

@@ -99,6 +99,25 @@ pub(crate) fn read_config_files(
     })
 }
 
+/// Reads the assignments in a single file, by name in lower case, in their order. `include` is one of
+/// these names and not carried out.
+///
+/// # Errors
+/// The file doesn't exist or can't be read, or a line has a syntax error.
+pub(crate) fn read_assignments(path: &Path) -> io::Result<Vec<(String, String)>> {
+    let config = ConfigFiles::default();
+    let mut reading =
+        Reading { config, files_left: 1, bytes_left: BYTES_MAX, cancelled: &|| false };
+    let text = reading.text(path).map_err(|error| at(path, &error))?;
+    let mut found = Vec::new();
+    for (number, line) in (1_u64..).zip(text.lines()) {
+        found.extend(assignment(line).map_err(|SyntaxError| {
+            at(path, &io::Error::other(format!("syntax error in line {number}: {line}")))
+        })?);
+    }
+    Ok(found)
+}
+
 /// Adds the file's name to an error.
 pub(crate) fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("\"{}\": {error}", path.display()))
@@ -372,6 +391,21 @@ mod tests {
         fs::write(home.path().join("target"), "timezone = 'A'\n").expect("written");
         symlink("target", &other).expect("linked");
         assert_eq!(read(home.path()).expect("read").get("timezone"), Some("A"));
+    }
+
+    #[test]
+    fn a_single_file_is_read_without_those_that_it_includes() {
+        let home = files(&[
+            ("lines.conf", "# a comment\nA = 1\n#b = 2\n\nb 'x' # y\ninclude 'none'\na = 3\n"),
+            ("wrong.conf", "a = 1\nb == 2\n"),
+        ]);
+        let found = read_assignments(&home.path().join("lines.conf")).expect("read");
+        let expected = [("a", "1"), ("b", "x"), ("include", "none"), ("a", "3")];
+        assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        for (name, expected) in [("wrong.conf", "line 2: b == 2"), ("no.conf", "No such file")] {
+            let error = read_assignments(&home.path().join(name)).expect_err(expected).to_string();
+            assert!(error.contains(name) && error.contains(expected), "{error}");
+        }
     }
 
     #[test]

@@ -14,9 +14,11 @@
 //! while its caller reads the table.
 //!
 //! **Damage.** A neighbour must link back, a leaf must be on level 0, and entries must be in order.
-//! The number of leaves is limited by the number of blocks that the index has, so a scan always ends.
+//! The number of leaves is limited by the number of blocks that the index has, and so are the pages
+//! that are visited in search of a leaf (`leaf_prediction`), so a scan always ends.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::task::{Poll, ready};
 
 use trunkline_format::btree::{
@@ -94,8 +96,18 @@ impl LeafEntries {
 
     /// The bytes of an entry's tuple, if the scan keeps keys; otherwise they are empty.
     pub fn bytes(&self, entry: &LeafEntry) -> &[u8] {
+        self.tuples.get(self.tuple_range(entry)).unwrap_or_default()
+    }
+
+    /// The tuples of all entries, if the scan keeps keys. Entries of a posting list share one.
+    pub(crate) fn tuples(&self) -> &[u8] {
+        &self.tuples
+    }
+
+    /// Where an entry's tuple is in [`LeafEntries::tuples`].
+    pub(crate) fn tuple_range(&self, entry: &LeafEntry) -> Range<usize> {
         let start = entry.start as usize;
-        self.tuples.get(start..start + usize::from(entry.length)).unwrap_or_default()
+        start..start + usize::from(entry.length)
     }
 
     /// Removes all entries.
@@ -144,7 +156,7 @@ pub struct EntryScan {
     others: PageStream,
     next: Next,
     /// The next match is behind this cut.
-    at: Option<Cut>,
+    at: Cut,
     /// The last entry that was returned.
     last: Vec<u8>,
     leaves_read: u64,
@@ -160,13 +172,13 @@ impl EntryScan {
     ) -> Self {
         let mut scan = Self {
             index: index.clone(),
-            prediction: LeafPrediction::new(index, backend),
+            prediction: LeafPrediction::new(index, backend, ranges.start()),
             failed: None,
             predicted: VecDeque::new(),
             leaves: PageStream::new(backend, index.relation(), options.stream),
             others: PageStream::one_by_one(backend, index.relation()),
             next: Next::Ended,
-            at: None,
+            at: ranges.start(),
             last: Vec::new(),
             leaves_read: 0,
             ranges,
@@ -191,10 +203,7 @@ impl EntryScan {
         self.predicted.clear();
         self.last.clear();
         self.leaves_read = 0;
-        self.next = match self.at {
-            Some(_) => Next::Decide { from: None, neighbour: None, skips: true },
-            None => Next::Ended,
-        };
+        self.next = Next::Decide { from: None, neighbour: None, skips: true };
     }
 
     /// Gets the matches of the next leaf, and sleeps until it has been read. Returns false at the
@@ -289,18 +298,12 @@ impl EntryScan {
         backend: &mut Backend,
         wait: &mut SourceWait<'_, '_>,
     ) -> Poll<Result<(), BtreeError>> {
-        let Self { prediction, index, ranges, predicted, leaves, .. } = self;
+        let Self { prediction, index, ranges, predicted, leaves, options, .. } = self;
+        let index = (&*index, options.sizes.index_blocks);
         let mut more = Vec::new();
         let polled = ready!(prediction.poll(backend, wait, index, ranges, &mut more));
         predicted.extend(&more);
         leaves.extend(more);
-        // Pages above the leaves are visited once, or a few times if the scan skips leaves, but never
-        // more often than there are leaves.
-        let most = 64 * (u64::from(self.options.sizes.index_blocks) + 64);
-        if self.prediction.steps() > most {
-            let blocks = self.options.sizes.index_blocks;
-            return Poll::Ready(Err(self.index.corrupt(0, BtreeProblem::Loop { blocks })));
-        }
         match polled {
             Err(error) if error.is_cancelled() => Poll::Ready(Err(error)),
             Err(error) => {
@@ -336,10 +339,9 @@ impl EntryScan {
                 }
                 (false, Some((*from, Some(*right))))
             }
-            Next::Decide { .. } | Next::Ended => (false, None),
+            Next::Decide { .. } | Next::Ended => unreachable!("no leaf was chosen"),
         };
-        let Self { index, ranges, options, prediction, leaves, others, at, last, .. } = self;
-        let Some(from) = at.as_ref() else { return Poll::Ready(Ok(Left::default())) };
+        let Self { index, ranges, options, prediction, leaves, others, at: from, last, .. } = self;
         let orders_rows = prediction.meta().is_some_and(|meta| meta.orders_rows());
         let forward = ranges.direction() == Direction::Forward;
         let arrival = arrival.map(|(from, right)| (from, right.unwrap_or(forward)));
@@ -350,13 +352,12 @@ impl EntryScan {
             (block, reader.read(page, arrival, from, last, entries))
         }));
         Poll::Ready(match polled {
-            Ok(Some((_, Ok(left)))) => Ok(left),
-            Ok(Some((block, Err(problem)))) => {
-                // The matches before the damage.
+            Ok((_, Ok(left))) => Ok(left),
+            Ok((block, Err(problem))) => {
+                // The caller gets nothing of a damaged leaf, even if the damage is in its last entry.
                 entries.clear();
                 Err(index.corrupt(block, problem))
             }
-            Ok(None) => Ok(Left::default()),
             Err(error) => {
                 if !predicted && let Next::Neighbour { requested, .. } = &mut self.next {
                     *requested = false;
@@ -377,7 +378,7 @@ impl EntryScan {
         // To the left, the scan may visit a leaf twice that was split.
         let blocks = self.options.sizes.index_blocks;
         if self.leaves_read > 2 * u64::from(blocks) + 1 {
-            return Err(self.index.corrupt(left.block, BtreeProblem::Loop { blocks }));
+            return Err(self.index.corrupt(left.block, BtreeProblem::Circle { blocks }));
         }
         self.next = match left.end {
             LeftBy::Ended => Next::Ended,
@@ -385,7 +386,7 @@ impl EntryScan {
                 Next::Neighbour { block, from: left.block, right: true, requested: false }
             }
             LeftBy::Going { on, neighbour, skips } => {
-                self.at = Some(on);
+                self.at = on;
                 Next::Decide { from: Some(left.block), neighbour, skips }
             }
         };
@@ -422,15 +423,14 @@ impl EntryScan {
 }
 
 /// How the scan leaves a leaf.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Left {
     block: BlockNo,
     end: LeftBy,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 enum LeftBy {
-    #[default]
     Ended,
     /// The leaf was split after its parent was written, and the first match is further right.
     MovingRight(BlockNo),

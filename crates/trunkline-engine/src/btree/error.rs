@@ -55,6 +55,13 @@ pub enum BtreeProblem {
         /// Number of blocks in the index. The search took more steps than that.
         blocks: BlockNo,
     },
+    /// The links and downlinks of the pages lead a scan in a circle.
+    #[error("the links of its pages do not end within {blocks} blocks")]
+    Circle {
+        /// Number of blocks in the index. The scan has visited more pages than a sound index of that
+        /// length lets it visit.
+        blocks: BlockNo,
+    },
     /// A page doesn't link back to the neighbour that links to it.
     #[error("link to the neighbour is {found}, {expected} expected")]
     Sibling {

@@ -8,11 +8,16 @@
 //! ```
 //! Nothing is read beyond what a scan without look-ahead would read, until the scan asks for more
 //! leaves than the first such page has.
+//!
+//! **Damage.** Links may lead in a circle, and a circle of inner pages need not have a single leaf. So
+//! the pages that are read in search of a leaf are counted ([`Visits`]).
 
 use std::task::{Poll, ready};
 
 use trunkline_format::BlockNo;
-use trunkline_format::btree::{BtreePage, Children, Cut, Direction, Fault, KeyRanges, Meta, Step};
+use trunkline_format::btree::{
+    BtreePage, Children, Cut, Direction, Fault, KeyRanges, MAX_LEVELS, Meta, Step,
+};
 
 use super::error::{BtreeError, BtreeProblem};
 use super::index::Index;
@@ -47,31 +52,64 @@ pub(super) struct LeafPrediction {
     /// The page that was requested from the stream.
     requested: bool,
     /// Behind this cut are the leaves that aren't predicted yet.
-    from: Option<Cut>,
-    /// Number of pages read.
-    steps: u64,
+    from: Cut,
+    visits: Visits,
+}
+
+/// Counts visits of pages above the leaves, to recognize a circle of links.
+///
+/// A sound index has an upper bound for them. To find its next leaf, a scan visits each inner page at
+/// most three times: in a descent, while it walks along level 1 past pages that are being deleted, and
+/// in a second descent. And a scan makes at most two descents for each leaf, with a page for each level.
+#[derive(Debug, Default)]
+struct Visits {
+    /// Since the scan began.
+    all: u64,
+    /// Since the last leaf was found.
+    fruitless: u64,
+    /// The leaves.
+    leaves: u64,
+}
+
+impl Visits {
+    /// Counts a page. Returns false if an index of `blocks` blocks can't have that many.
+    fn count(&mut self, blocks: BlockNo) -> bool {
+        self.all += 1;
+        self.fruitless += 1;
+        // The constant is for indexes of a few pages.
+        let once = 3 * (u64::from(blocks) + 64);
+        self.fruitless <= once && self.all <= once + 2 * u64::from(MAX_LEVELS) * self.leaves
+    }
+
+    fn found(&mut self, leaves: usize) {
+        if leaves > 0 {
+            self.fruitless = 0;
+            self.leaves += leaves as u64;
+        }
+    }
 }
 
 impl LeafPrediction {
-    pub(super) fn new(index: &Index, backend: &Backend) -> Self {
+    /// A prediction that has ended.
+    pub(super) fn new(index: &Index, backend: &Backend, from: Cut) -> Self {
         Self {
             pages: PageStream::one_by_one(backend, index.relation()),
             meta: None,
             place: Place::Ended,
             requested: false,
-            from: None,
-            steps: 0,
+            from,
+            visits: Visits::default(),
         }
     }
 
     /// Starts at a cut. The metapage is read only once.
-    pub(super) fn start(&mut self, from: Option<Cut>) {
+    pub(super) fn start(&mut self, from: Cut) {
         if std::mem::take(&mut self.requested) {
             self.pages.clear();
         }
-        self.place = if from.is_some() { self.top() } else { Place::Ended };
+        self.place = self.top();
         self.from = from;
-        self.steps = 0;
+        self.visits = Visits::default();
     }
 
     /// Where a descent begins: at the fast root, in order to skip upper levels that have only one page.
@@ -104,14 +142,15 @@ impl LeafPrediction {
     }
 
     /// Goes on until there are more leaves, and passes them to `predicted`, or until it has to wait.
+    /// `index_blocks` is the length of the index.
     ///
     /// # Errors
-    /// See [`BtreeError`]. The prediction has ended then.
+    /// See [`BtreeError`]. Apart from a cancellation, the prediction has ended then.
     pub(super) fn poll(
         &mut self,
         backend: &mut Backend,
         wait: &mut SourceWait<'_, '_>,
-        index: &Index,
+        (index, index_blocks): (&Index, BlockNo),
         ranges: &KeyRanges,
         predicted: &mut Vec<BlockNo>,
     ) -> Poll<Result<(), BtreeError>> {
@@ -128,16 +167,14 @@ impl LeafPrediction {
                 Place::Descent { block, level } => (block, level, None),
                 Place::Neighbour { block, from } => (block, 1, Some(from)),
             };
-            let Some(from) = self.from.clone() else {
-                self.place = Place::Ended;
-                return Poll::Ready(Ok(()));
-            };
             if !self.requested {
                 self.pages.extend([block]);
                 self.requested = true;
             }
             let is_meta = self.place == Place::Meta;
-            let polled = ready!(self.pages.poll_page(backend, wait, |_, page| {
+            let Self { pages, from, .. } = &mut *self;
+            let from = &*from;
+            let polled = ready!(pages.poll_page(backend, wait, |_, page| {
                 if is_meta {
                     return Meta::parse(page).map(InnerPage::Meta).map_err(BtreeProblem::Fault);
                 }
@@ -146,19 +183,15 @@ impl LeafPrediction {
                     level,
                     neighbour,
                     ranges,
-                    &from,
+                    from,
                 )
             }));
             self.requested = false;
             let found = match polled {
-                Ok(Some(Ok(found))) => found,
-                Ok(Some(Err(problem))) => {
+                Ok(Ok(found)) => found,
+                Ok(Err(problem)) => {
                     self.place = Place::Ended;
                     return Poll::Ready(Err(index.corrupt(block, problem)));
-                }
-                Ok(None) => {
-                    self.place = Place::Ended;
-                    return Poll::Ready(Ok(()));
                 }
                 Err(error) => {
                     // After a cancellation, the page is read again.
@@ -170,18 +203,18 @@ impl LeafPrediction {
                     return Poll::Ready(Err(error));
                 }
             };
-            self.steps += 1;
-            let blocks = predicted.len();
+            let before = predicted.len();
             self.go_on(block, level, found, predicted);
-            if predicted.len() > blocks {
+            self.visits.found(predicted.len() - before);
+            if predicted.len() > before {
                 return Poll::Ready(Ok(()));
             }
+            if !self.visits.count(index_blocks) {
+                self.place = Place::Ended;
+                let problem = BtreeProblem::Circle { blocks: index_blocks };
+                return Poll::Ready(Err(index.corrupt(block, problem)));
+            }
         }
-    }
-
-    /// Number of pages above the leaves that were read so far, to recognize an endless loop.
-    pub(super) fn steps(&self) -> u64 {
-        self.steps
     }
 
     fn go_on(
@@ -204,11 +237,11 @@ impl LeafPrediction {
                 predicted.extend(children.blocks);
                 match (children.rest, neighbour) {
                     (Some(rest), _) if children.skips => {
-                        self.from = Some(rest);
+                        self.from = rest;
                         self.top()
                     }
                     (Some(rest), Some(neighbour)) => {
-                        self.from = Some(rest);
+                        self.from = rest;
                         Place::Neighbour { block: neighbour, from: block }
                     }
                     _ => Place::Ended,

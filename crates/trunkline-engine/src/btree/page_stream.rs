@@ -3,6 +3,9 @@
 //! A scan learns which pages it needs from the pages that it reads. The stream ends whenever it has no
 //! more blocks, and goes on when blocks were added. It can be polled by a task, or by a read stream
 //! whose source the scan is ([`SourceWait`]), and never keeps a page locked.
+//!
+//! Every page of an index scan comes from such a stream. So it is here that a scan of cached pages
+//! notices a cancel, and gives other tasks a turn ([`Turns`]).
 
 use std::collections::VecDeque;
 use std::task::{Poll, ready};
@@ -15,6 +18,7 @@ use crate::read_stream::{
     BlockSource, ReadStream, SourceWait, StreamOptions, StreamPage, StreamStats,
 };
 use crate::storage::Relation;
+use crate::waiting::Turns;
 
 /// Blocks for a stream to read. A scan adds blocks and the stream removes them. They have to share
 /// the queue because the stream owns its block source, but the mutex is never contended.
@@ -50,6 +54,7 @@ pub(crate) struct PageStream {
     unread: bool,
     /// A task waits for the lock of that page.
     lock_wait: Option<LockWait>,
+    turns: Turns,
 }
 
 impl PageStream {
@@ -58,7 +63,7 @@ impl PageStream {
         let queue = BlockQueue::default();
         let options = StreamOptions { unordered: false, sequential: false, ..options };
         let stream = ReadStream::new(backend, relation, queue.clone(), options);
-        Self { stream, queue, unread: false, lock_wait: None }
+        Self { stream, queue, unread: false, lock_wait: None, turns: Turns::default() }
     }
 
     /// A stream that reads one page at a time.
@@ -83,24 +88,27 @@ impl PageStream {
         self.stream.distance() > 1
     }
 
-    /// Passes the next page to `use_page`, under a share lock. Returns `None` if no block is left.
+    /// Passes the next page to `use_page`, under a share lock.
     ///
     /// # Errors
-    /// The page can't be read, or the session was cancelled.
+    /// The page can't be read, or the session was cancelled. After a cancel, the page comes again.
+    /// # Panics
+    /// If all blocks that were added have been passed on.
     pub(crate) fn poll_page<T>(
         &mut self,
         backend: &mut Backend,
         wait: &mut SourceWait<'_, '_>,
         use_page: impl FnOnce(BlockNo, &PageBytes) -> T,
-    ) -> Poll<Result<Option<T>, ReadError>> {
+    ) -> Poll<Result<T, ReadError>> {
+        ready!(self.turns.next_page(backend.session(), wait.waiting()))?;
         if !self.unread {
             let next = ready!(self.stream.next_from_source(backend, wait))?;
-            self.unread = next.is_some();
+            // If this were the end, rows would be missing from the scan's result.
+            assert!(next.is_some(), "no page was requested");
+            self.unread = true;
         }
-        let Some(StreamPage { pin, block, .. }) = self.stream.current().filter(|_| self.unread)
-        else {
-            self.unread = false;
-            return Poll::Ready(Ok(None));
+        let Some(StreamPage { pin, block, .. }) = self.stream.current() else {
+            unreachable!("an unread page is the stream's current page");
         };
         let page = match wait.waiting() {
             Some(waiting) => ready!(backend.lock_shared(waiting, pin, &mut self.lock_wait))?,
@@ -114,7 +122,14 @@ impl PageStream {
         self.unread = false;
         // A scan has several streams, and few pins are guaranteed to a session.
         self.stream.release_page();
-        Poll::Ready(Ok(Some(used)))
+        Poll::Ready(Ok(used))
+    }
+
+    /// Ends a wait that a task won't continue now, so that its session isn't woken in vain, or in place
+    /// of another session.
+    pub(crate) fn stop_waiting(&mut self) {
+        self.lock_wait = None;
+        self.stream.give_up_wait();
     }
 
     /// Forgets all blocks, and releases their pages.

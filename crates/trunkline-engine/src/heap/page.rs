@@ -299,8 +299,9 @@ impl<'s> HeapPage<'s> {
         }
     }
 
-    /// Returns the rows that pass the filter, in the order of their line pointers. If a row is
-    /// invalid, we return an error for it, regardless of the filter.
+    /// Returns the rows that pass the filter, in the order of their line pointers, or in the order in
+    /// which they were listed ([`HeapPage::is_listed`]). If a row is invalid, we return an error for
+    /// it, regardless of the filter.
     #[inline]
     pub fn rows(&self) -> Rows<'_> {
         Rows::new(&self.page, self.block, self.relation, self.page_rows)

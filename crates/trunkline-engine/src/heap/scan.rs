@@ -163,9 +163,16 @@ where
         self
     }
 
-    /// Asks the source again, although it has returned its last block.
-    pub(crate) fn go_on(&mut self) {
-        self.stream.go_on();
+    /// Gives up all pages that have not been returned, for a source that starts again. Distances and
+    /// counts are kept.
+    pub(crate) fn restart(&mut self) {
+        if let Some(wait) = &mut self.wait {
+            wait.leave_queue();
+        }
+        self.judge.lock_wait = None;
+        self.judge.unfinished = false;
+        self.judge.statuses.begin();
+        self.stream.restart();
     }
 
     /// The source of the scan's blocks.

@@ -195,7 +195,7 @@ impl BitmapHeapScan {
     /// [`HeapPage::needs_recheck`] is true, some of the rows may not match.
     ///
     /// # Errors
-    /// See [`IndexScanError`]. The scan can continue after that.
+    /// See [`IndexScanError`]. The index has been read already, so the scan can always continue.
     /// # Panics
     /// If this is not the backend that the scan was created with.
     pub fn next_page(

@@ -9,6 +9,12 @@
 //! The consumer and the heap stream share one queue of entries. The stream takes the blocks of the
 //! doubtful ones from it, as far ahead as its distance allows, and the consumer takes entries from
 //! its front.
+//!
+//! **How far the queue grows.** To find the next doubtful entry, look-ahead may have to pass many
+//! leaves whose rows are all visible. It never adds more leaves to the queue than the consumer has
+//! finished, so a scan that stops early has read at most twice the leaves that it needed, and one that
+//! stops on its first leaf none in vain. The queue is also limited to about 2.5 MB: the tuples of a
+//! leaf are copied together, and its entries share the copy, however long their posting lists are.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, ready};
@@ -23,14 +29,16 @@ use super::map_bits::MapBits;
 use super::row_list::RowList;
 use super::scan::{IndexScanOptions, IndexedTable, ScanCounts};
 use crate::btree::{BtreeError, EntryScan, EntryScanOptions, LeafEntries};
-use crate::heap::{ChainRoot, HeapScan};
+use crate::heap::{ChainRoot, HeapError, HeapPage, HeapScan};
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockSource, ReleaseAhead, SourceWait};
 use crate::storage::Relation;
-use crate::waiting::{Waiting, slept};
+use crate::waiting::{Turns, Waiting, slept};
 
-/// The heap stream doesn't look further ahead than this many entries.
+/// The heap stream doesn't look further ahead than this many entries, of 48 bytes each, and this many
+/// bytes of tuples.
 const ENTRIES_AHEAD: usize = 1 << 15;
+const BYTES_AHEAD: usize = 1 << 20;
 
 /// The most entries in a batch for the consumer.
 const BATCH_MAX: usize = 1024;
@@ -44,7 +52,10 @@ pub struct IndexOnlyEntry {
     pub leaf: BlockNo,
     /// The line pointer on the leaf.
     pub item: u16,
-    tuple: Box<[u8]>,
+    /// The tuples of the leaf's matching entries, and where the entry's own is among them.
+    tuples: Arc<[u8]>,
+    start: u32,
+    length: u16,
 }
 
 impl IndexOnlyEntry {
@@ -53,7 +64,9 @@ impl IndexOnlyEntry {
     /// # Errors
     /// The entry is damaged.
     pub fn tuple(&self) -> Result<Entry<'_>, Fault> {
-        Entry::of_leaf(self.item, &self.tuple)
+        let start = self.start as usize;
+        let tuple = self.tuples.get(start..start + usize::from(self.length));
+        Entry::of_leaf(self.item, tuple.unwrap_or_default())
     }
 }
 
@@ -72,10 +85,18 @@ enum State {
 struct Feed {
     scan: EntryScan,
     leaf: LeafEntries,
+    /// The leaf's tuples.
+    tuples: Arc<[u8]>,
     /// How many entries of the leaf are in the queue.
     taken: usize,
     map: MapBits,
     entries: VecDeque<(IndexOnlyEntry, State)>,
+    /// The leaves that have entries in the queue.
+    queued: VecDeque<QueuedLeaf>,
+    /// Bytes of their tuples.
+    queued_bytes: usize,
+    /// How many leaves the consumer has finished.
+    finished: usize,
     /// How many entries at the front of the queue the source has been through.
     passed: usize,
     /// The number of entries in each block that the stream has, in order.
@@ -85,17 +106,43 @@ struct Feed {
     fetches: u64,
 }
 
+/// A leaf that has entries in the queue.
+#[derive(Debug, Clone, Copy)]
+struct QueuedLeaf {
+    /// How many.
+    entries: usize,
+    /// Bytes of the copy of its tuples.
+    bytes: usize,
+}
+
 impl Feed {
+    /// Whether no entries of the last leaf are missing in the queue.
+    fn is_leaf_queued(&self) -> bool {
+        self.taken == self.leaf.entries().len()
+    }
+
+    /// Whether look-ahead may add another leaf to the queue.
+    fn may_look_ahead(&self) -> bool {
+        let room = self.entries.len() < ENTRIES_AHEAD && self.queued_bytes < BYTES_AHEAD;
+        room && self.queued.len() <= self.finished
+    }
+
     /// Adds entries to the queue: those of the last leaf, or of the next one.
     fn poll_more(
         &mut self,
         backend: &mut Backend,
         wait: &mut SourceWait<'_, '_>,
     ) -> Poll<Result<(), ReadError>> {
-        if self.taken == self.leaf.entries().len() && !self.ended {
+        if self.is_leaf_queued() && !self.ended {
             self.taken = 0;
             match ready!(self.scan.poll_leaf(backend, wait, &mut self.leaf)) {
-                Ok(true) => {}
+                Ok(true) if self.leaf.entries().is_empty() => self.finished += 1,
+                Ok(true) => {
+                    self.tuples = Arc::from(self.leaf.tuples());
+                    self.queued_bytes += self.tuples.len();
+                    let entries = self.leaf.entries().len();
+                    self.queued.push_back(QueuedLeaf { entries, bytes: self.tuples.len() });
+                }
                 Ok(false) => self.ended = true,
                 Err(BtreeError::Read(ReadError::Cancelled)) => {
                     return Poll::Ready(Err(ReadError::Cancelled));
@@ -109,9 +156,12 @@ impl Feed {
         while let Some(entry) = self.leaf.entries().get(self.taken) {
             let visible = ready!(self.map.poll_all_visible(backend, wait, entry.tid.block))?;
             let (tid, leaf, item) = (entry.tid, self.leaf.block(), entry.item);
-            let tuple = Box::from(self.leaf.bytes(entry));
+            let range = self.leaf.tuple_range(entry);
+            let (start, length) = (range.start as u32, range.len() as u16);
+            let tuples = Arc::clone(&self.tuples);
             let state = if visible { State::Visible } else { State::Doubtful };
-            self.entries.push_back((IndexOnlyEntry { tid, leaf, item, tuple }, state));
+            let entry = IndexOnlyEntry { tid, leaf, item, tuples, start, length };
+            self.entries.push_back((entry, state));
             self.taken += 1;
         }
         Poll::Ready(Ok(()))
@@ -140,14 +190,34 @@ impl Feed {
         }
         self.passed += count as usize;
         self.requested.push_back(count as usize);
-        self.fetches += u64::from(count);
         list.map(|list| (block, list))
     }
 
     fn pop(&mut self) -> Option<IndexOnlyEntry> {
         let (entry, _) = self.entries.pop_front()?;
         self.passed = self.passed.saturating_sub(1);
+        if let Some(leaf) = self.queued.front_mut() {
+            leaf.entries -= 1;
+            if leaf.entries == 0 {
+                self.queued_bytes -= leaf.bytes;
+                self.queued.pop_front();
+                self.finished += 1;
+            }
+        }
         Some(entry)
+    }
+
+    /// Takes the entries of the block that the stream has returned. The consumer gets those whose
+    /// number is in `visible`.
+    fn take_requested(&mut self, visible: &[u32], batch: &mut Vec<IndexOnlyEntry>) {
+        let count = self.requested.pop_front().unwrap_or_default();
+        self.fetches += count as u64;
+        for number in 0..count as u32 {
+            let entry = self.pop();
+            if visible.contains(&number) {
+                batch.extend(entry);
+            }
+        }
     }
 }
 
@@ -161,7 +231,7 @@ impl BlockSource for DoubtfulBlocks {
     fn next_block(&mut self) -> Poll<Option<(BlockNo, RowList)>> {
         let mut feed = self.0.lock();
         match feed.next_block() {
-            None if !feed.ended || feed.taken < feed.leaf.entries().len() => Poll::Pending,
+            None if !feed.ended || !feed.is_leaf_queued() => Poll::Pending,
             found => Poll::Ready(found),
         }
     }
@@ -177,7 +247,7 @@ impl BlockSource for DoubtfulBlocks {
         if feed.entries.iter().skip(passed).any(|(_, state)| *state == State::Doubtful) {
             return Poll::Ready(Ok(()));
         }
-        if feed.entries.len() >= ENTRIES_AHEAD && wait.waiting().is_none() {
+        if wait.waiting().is_none() && feed.is_leaf_queued() && !feed.may_look_ahead() {
             return Poll::Pending;
         }
         feed.poll_more(backend, wait)
@@ -198,6 +268,7 @@ pub struct IndexOnlyScan {
     batch: Vec<IndexOnlyEntry>,
     /// The wait of a task for a page of the index or of the map.
     wait: Option<PolledWait>,
+    turns: Turns,
 }
 
 impl IndexOnlyScan {
@@ -215,9 +286,13 @@ impl IndexOnlyScan {
         let feed = Arc::new(Mutex::new(Feed {
             scan: EntryScan::new(backend, index, ranges, entries),
             leaf: LeafEntries::default(),
+            tuples: Arc::from([]),
             taken: 0,
             map: MapBits::new(backend, map, map_blocks),
             entries: VecDeque::new(),
+            queued: VecDeque::new(),
+            queued_bytes: 0,
+            finished: 0,
             passed: 0,
             requested: VecDeque::new(),
             ended: false,
@@ -227,13 +302,15 @@ impl IndexOnlyScan {
         let options = IndexScanOptions { unordered: false, ..options }.scan_options();
         let source = DoubtfulBlocks(Arc::clone(&feed));
         let heap = HeapScan::new(backend, rows, source, transactions, options);
-        Self { heap: heap.for_index(index.relation()), feed, batch: Vec::new(), wait: None }
+        let heap = heap.for_index(index.relation());
+        Self { heap, feed, batch: Vec::new(), wait: None, turns: Turns::default() }
     }
 
     /// Returns the next visible entries in the order of the index, or `None` at the end.
     ///
     /// # Errors
-    /// See [`IndexScanError`].
+    /// See [`IndexScanError`]. After an error of the table, the scan can continue behind the entries
+    /// that had to be looked up on the same page.
     /// # Panics
     /// If this is not the backend that the scan was created with.
     pub fn next_entries(
@@ -265,6 +342,12 @@ impl IndexOnlyScan {
         Poll::Ready(Ok(more.then_some(&self.batch)))
     }
 
+    /// The first error of a page of the visibility map that hasn't been taken, for a warning. The rows
+    /// of the blocks that such a page covers are looked up in the table.
+    pub fn take_map_error(&mut self) -> Option<ReadError> {
+        self.feed.lock().map.take_error()
+    }
+
     /// Fills the batch. False at the end.
     fn advance(
         &mut self,
@@ -281,11 +364,14 @@ impl IndexOnlyScan {
                     self.batch.extend(feed.pop());
                 }
                 if !self.batch.is_empty() {
+                    // An earlier poll may wait for the map, for entries further behind.
+                    feed.map.stop_waiting();
+                    waiting.leave_queue();
                     return Poll::Ready(Ok(true));
                 }
                 let front = feed.entries.front().map(|(_, state)| *state);
                 if front.is_none() {
-                    if feed.ended && feed.taken >= feed.leaf.entries().len() {
+                    if feed.ended && feed.is_leaf_queued() {
                         return Poll::Ready(match feed.failure.take() {
                             Some(error) => Err(error.into()),
                             None => Ok(false),
@@ -299,27 +385,25 @@ impl IndexOnlyScan {
                 front
             };
             debug_assert_ne!(front, Some(State::Visible));
+            // There may be many pages without a visible row.
+            ready!(self.turns.next_page(backend.session(), Some(waiting)))
+                .map_err(HeapError::from)?;
             let page = match waiting {
-                Waiting::Sleep => self.heap.next_page(backend)?,
-                Waiting::Wake(context, _) => ready!(self.heap.poll_page(context, backend))?,
+                Waiting::Sleep => self.heap.next_page(backend),
+                Waiting::Wake(context, _) => ready!(self.heap.poll_page(context, backend)),
             };
-            // The stream returns the blocks in the order in which it got them, and the first of them
-            // has the entries at the front of the queue.
-            let Some(page) = page else { return Poll::Ready(Ok(false)) };
-            let mut visible = Vec::new();
-            for row in page.rows() {
-                visible.push(row?.entry);
-            }
-            drop(page);
-            let mut feed = self.feed.lock();
-            let count = feed.requested.pop_front().unwrap_or_default();
-            for number in 0..count as u32 {
-                let entry = feed.pop();
-                if visible.contains(&number) {
-                    self.batch.extend(entry);
-                }
-            }
-            drop(feed);
+            let visible = match page {
+                Ok(Some(page)) => visible_rows(&page),
+                Ok(None) => unreachable!("an entry is waiting for its page"),
+                Err(error) if error.is_cancelled() => return Poll::Ready(Err(error.into())),
+                Err(error) => Err(error.into()),
+            };
+            // The stream returns the blocks in the order in which it got them, so the entries at the
+            // front of the queue are those of this page, whether it could be read or not.
+            let none = &Vec::new();
+            let visible_rows = visible.as_ref().unwrap_or(none);
+            self.feed.lock().take_requested(visible_rows, &mut self.batch);
+            visible?;
             if !self.batch.is_empty() {
                 return Poll::Ready(Ok(true));
             }
@@ -339,6 +423,11 @@ impl IndexOnlyScan {
             ..ScanCounts::default()
         }
     }
+}
+
+/// The numbers of the entries whose rows are visible.
+fn visible_rows(page: &HeapPage<'_>) -> Result<Vec<u32>, IndexScanError> {
+    page.rows().map(|row| Ok(row?.entry)).collect()
 }
 
 impl ReleaseAhead for IndexOnlyScan {

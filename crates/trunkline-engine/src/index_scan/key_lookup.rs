@@ -9,11 +9,20 @@
 //! read. So the reads of a level are in flight together, even if the index isn't cached at all. A key
 //! whose matches end on their leaf is done then. The others need an ordinary scan, when it is their
 //! turn.
+//!
+//! After a split that was not finished, the keys of the right half are found through the right link.
+//! They form one more group at the end of their level.
+//!
+//! **Damage** concerns only the keys that lead to the damaged page. The look-up goes on with the
+//! others, because a caller that stops early may never get to those keys.
 
 use std::collections::VecDeque;
 use std::task::{Poll, ready};
 
-use trunkline_format::btree::{BtreePage, Cut, Entry, Fault, KeyRanges, LeafEnd, Meta, Step};
+use trunkline_aio::Cancelled;
+use trunkline_format::btree::{
+    BtreePage, Cut, Direction, Entry, Fault, KeyRanges, LeafEnd, Meta, Step,
+};
 use trunkline_format::{BlockNo, PageBytes, Tid};
 
 use crate::btree::{BtreeError, BtreeProblem, Index, PageStream, ScanSizes};
@@ -27,6 +36,8 @@ pub(super) struct KeyRows {
     pub(super) rows: Vec<(Tid, (BlockNo, u16))>,
     /// There may be more matches on other leaves, so `rows` is only a part of them.
     pub(super) unfinished: bool,
+    /// The damage that was met while searching for this key.
+    pub(super) failed: Option<BtreeError>,
 }
 
 /// Which key is searched for, and from where.
@@ -48,13 +59,16 @@ pub(super) struct KeyLookup {
     /// Searches that have not begun.
     start: Vec<Search>,
     /// The pages of the current level that the stream reads, with the keys to search for on each.
-    groups: VecDeque<(BlockNo, Vec<Search>)>,
+    groups: VecDeque<Group>,
     level: u32,
     /// The pages of the level below.
-    below: Vec<(BlockNo, Vec<Search>)>,
-    /// Steps to the right, to recognize an endless loop.
-    steps: u64,
+    below: Vec<Group>,
+    /// Groups of the current level that came through a link to the right, to recognize an endless loop.
+    right_groups: u64,
 }
+
+/// A page with the keys to search for on it.
+type Group = (BlockNo, Vec<Search>);
 
 impl KeyLookup {
     pub(super) fn new(
@@ -73,7 +87,7 @@ impl KeyLookup {
             groups: VecDeque::new(),
             level: 0,
             below: Vec::new(),
-            steps: 0,
+            right_groups: 0,
         }
     }
 
@@ -81,11 +95,11 @@ impl KeyLookup {
     pub(super) fn start(&mut self, keys: &[Option<KeyRanges>]) {
         self.pages.clear();
         self.meta_requested = false;
-        (self.groups, self.below, self.steps) = (VecDeque::new(), Vec::new(), 0);
+        (self.groups, self.below, self.right_groups) = (VecDeque::new(), Vec::new(), 0);
         let searches = keys
             .iter()
             .enumerate()
-            .filter_map(|(key, ranges)| ranges.as_ref()?.start().map(|from| Search { key, from }));
+            .filter_map(|(key, ranges)| Some(Search { key, from: ranges.as_ref()?.start() }));
         self.start = searches.collect();
         // Neighbouring keys share pages.
         if let Some(ranges) = keys.iter().flatten().next() {
@@ -94,26 +108,28 @@ impl KeyLookup {
     }
 
     /// Goes on until all keys have been looked up, or until it has to wait. The result of key `n` is
-    /// in `found[n]`.
+    /// in `found[n]`. If several keys have met the same damage, only the first of them has the error.
     ///
     /// # Errors
-    /// See [`BtreeError`]. Apart from a cancellation, the look-up has ended.
+    /// The session was cancelled.
     pub(super) fn poll(
         &mut self,
         backend: &mut Backend,
         wait: &mut SourceWait<'_, '_>,
         keys: &[Option<KeyRanges>],
         found: &mut [KeyRows],
-    ) -> Poll<Result<(), BtreeError>> {
+    ) -> Poll<Result<(), Cancelled>> {
         loop {
             if !self.start.is_empty() {
-                ready!(self.begin(backend, wait))?;
+                ready!(self.begin(backend, wait, found))?;
+                continue;
             }
             let Some((block, _)) = self.groups.front() else {
                 if self.below.is_empty() {
                     return Poll::Ready(Ok(()));
                 }
                 self.level = self.level.saturating_sub(1);
+                self.right_groups = 0;
                 self.pages.extend(self.below.iter().map(|(block, _)| *block));
                 self.groups.extend(self.below.drain(..));
                 continue;
@@ -126,31 +142,45 @@ impl KeyLookup {
             let polled = ready!(
                 pages.poll_page(backend, wait, |_, bytes| { page.search(bytes, searches, found) })
             );
+            if let Err(ReadError::Cancelled) = polled {
+                return Poll::Ready(Err(Cancelled));
+            }
+            let Some((_, searches)) = self.groups.pop_front() else { continue };
             let onward = match polled {
-                Ok(Some(Ok(onward))) => onward,
-                Ok(Some(Err(problem))) => {
-                    return Poll::Ready(Err(self.index.corrupt(block, problem)));
+                Ok(Ok(onward)) => onward,
+                Ok(Err(problem)) => {
+                    fail(found, &searches, self.index.corrupt(block, problem));
+                    continue;
                 }
-                // The stream has all blocks of the groups.
-                Ok(None) => Vec::new(),
-                Err(error) => return Poll::Ready(Err(error.into())),
+                Err(error) => {
+                    fail(found, &searches, error.into());
+                    continue;
+                }
             };
-            self.groups.pop_front();
-            for (search, step) in onward {
+            let mut right_groups = Vec::new();
+            for (search, step) in searches.into_iter().zip(onward) {
                 match step {
-                    Step::Here(_) => {}
-                    Step::Down(child) => push(&mut self.below, child, search),
-                    Step::Right(right) => {
-                        self.steps += 1;
-                        let blocks = self.sizes.index_blocks;
-                        if self.steps > u64::from(blocks) + 100 {
-                            let problem = BtreeProblem::Loop { blocks };
-                            return Poll::Ready(Err(self.index.corrupt(right, problem)));
-                        }
-                        self.groups.push_back((right, vec![search]));
-                        self.pages.extend([right]);
-                    }
+                    Ok(Step::Here(_)) => {}
+                    Ok(Step::Down(child)) => push(&mut self.below, child, search),
+                    Ok(Step::Right(right)) => push(&mut right_groups, right, search),
+                    Err(problem) => fail(found, &[search], self.index.corrupt(block, problem)),
                 }
+            }
+            for (right, searches) in right_groups {
+                self.right_groups += 1;
+                // A page is reached by a link from one other page only, so in a sound index, there are
+                // about as many such groups as splits that were not finished.
+                let blocks = self.sizes.index_blocks;
+                if self.right_groups > u64::from(blocks) + 100 {
+                    fail(
+                        found,
+                        &searches,
+                        self.index.corrupt(right, BtreeProblem::Loop { blocks }),
+                    );
+                    continue;
+                }
+                self.groups.push_back((right, searches));
+                self.pages.extend([right]);
             }
         }
     }
@@ -160,7 +190,8 @@ impl KeyLookup {
         &mut self,
         backend: &mut Backend,
         wait: &mut SourceWait<'_, '_>,
-    ) -> Poll<Result<(), BtreeError>> {
+        found: &mut [KeyRows],
+    ) -> Poll<Result<(), Cancelled>> {
         let meta = match self.meta {
             Some(meta) => meta,
             None => {
@@ -169,15 +200,18 @@ impl KeyLookup {
                 }
                 let polled =
                     ready!(self.pages.poll_page(backend, wait, |_, page| Meta::parse(page)));
-                match polled {
-                    Ok(Some(Ok(meta))) => *self.meta.insert(meta),
-                    Ok(Some(Err(fault))) => {
-                        let problem = BtreeProblem::Fault(fault);
-                        return Poll::Ready(Err(self.index.corrupt(0, problem)));
+                let error = match polled {
+                    Ok(Ok(meta)) => {
+                        self.meta = Some(meta);
+                        return Poll::Ready(Ok(()));
                     }
-                    Ok(None) => return Poll::Ready(Err(ReadError::Cancelled.into())),
-                    Err(error) => return Poll::Ready(Err(error.into())),
-                }
+                    Ok(Err(fault)) => self.index.corrupt(0, BtreeProblem::Fault(fault)),
+                    Err(ReadError::Cancelled) => return Poll::Ready(Err(Cancelled)),
+                    Err(error) => error.into(),
+                };
+                self.meta_requested = false;
+                fail(found, &std::mem::take(&mut self.start), error);
+                return Poll::Ready(Ok(()));
             }
         };
         let searches = std::mem::take(&mut self.start);
@@ -202,8 +236,17 @@ impl KeyLookup {
     }
 }
 
+/// Notes the error that these searches have met. It belongs to the first key, because the caller doesn't
+/// get to the others.
+fn fail(found: &mut [KeyRows], searches: &[Search], error: BtreeError) {
+    let first = searches.iter().map(|search| search.key).min();
+    if let Some(rows) = first.and_then(|key| found.get_mut(key)) {
+        rows.failed = Some(error);
+    }
+}
+
 /// Adds a search to the last group, or begins another group.
-fn push(groups: &mut Vec<(BlockNo, Vec<Search>)>, block: BlockNo, search: Search) {
+fn push(groups: &mut Vec<Group>, block: BlockNo, search: Search) {
     match groups.last_mut().filter(|(last, _)| *last == block) {
         Some((_, searches)) => searches.push(search),
         None => groups.push((block, vec![search])),
@@ -221,32 +264,47 @@ struct PageSearch<'s> {
 }
 
 impl PageSearch<'_> {
-    /// Returns where each search goes on. Those that end here have [`Step::Here`].
+    /// Returns where each search goes on, or what is wrong with the entries that it has met. Those that
+    /// end here have [`Step::Here`].
+    ///
+    /// # Errors
+    /// The page can't be searched at all.
     fn search(
         &self,
         bytes: &PageBytes,
         searches: &[Search],
         found: &mut [KeyRows],
-    ) -> Result<Vec<(Search, Step)>, BtreeProblem> {
+    ) -> Result<Vec<Result<Step, BtreeProblem>>, BtreeProblem> {
         let page = BtreePage::parse(bytes).map_err(BtreeProblem::Fault)?;
         if !page.is_deleted() && page.level() != self.level {
             return Err(BtreeProblem::Level { found: page.level(), expected: self.level });
         }
-        let mut onward = Vec::new();
-        for search in searches {
+        let onward = searches.iter().map(|search| {
             let ranges = self.keys.get(search.key).and_then(Option::as_ref);
-            let (Some(ranges), Some(rows)) = (ranges, found.get_mut(search.key)) else { continue };
-            let step = ranges.step(&page, &search.from).map_err(BtreeProblem::Fault)?;
-            if let Step::Here(_) = step {
-                if self.level > 0 {
-                    let fault = Fault::LeafLevel { found: page.level() };
-                    return Err(BtreeProblem::Fault(fault));
-                }
-                self.search_leaf(&page, ranges, &search.from, rows)?;
+            let (Some(ranges), Some(rows)) = (ranges, found.get_mut(search.key)) else {
+                unreachable!("a search for key {} of {}", search.key, self.keys.len());
+            };
+            self.search_for(&page, ranges, &search.from, rows)
+        });
+        Ok(onward.collect())
+    }
+
+    /// One search.
+    fn search_for(
+        &self,
+        page: &BtreePage<'_>,
+        ranges: &KeyRanges,
+        from: &Cut,
+        found: &mut KeyRows,
+    ) -> Result<Step, BtreeProblem> {
+        let step = ranges.step(page, from).map_err(BtreeProblem::Fault)?;
+        if let Step::Here(_) = step {
+            if self.level > 0 {
+                return Err(BtreeProblem::Fault(Fault::LeafLevel { found: page.level() }));
             }
-            onward.push((search.clone(), step));
+            self.search_leaf(page, ranges, from, found)?;
         }
-        Ok(onward)
+        Ok(step)
     }
 
     fn search_leaf(
@@ -258,8 +316,10 @@ impl PageSearch<'_> {
     ) -> Result<(), BtreeProblem> {
         let blocks = self.sizes.table_blocks;
         let mut problem = None;
+        let backward = ranges.direction() == Direction::Backward;
         let each = |entry: &Entry<'_>| {
             let item = entry.item();
+            let first = found.rows.len();
             for tid in entry.rows() {
                 if tid.item == 0 {
                     problem = Some(BtreeProblem::Fault(Fault::NoRow { item }));
@@ -268,6 +328,9 @@ impl PageSearch<'_> {
                 } else {
                     found.rows.push((tid, (self.block, item)));
                 }
+            }
+            if backward {
+                found.rows.get_mut(first..).unwrap_or_default().reverse();
             }
         };
         let (layout, rows) = (self.index.layout(), self.orders_rows);

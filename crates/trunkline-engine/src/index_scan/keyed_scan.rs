@@ -69,7 +69,9 @@ impl KeyedSource {
         match self.stage {
             Stage::Ended => {}
             Stage::LookUp => {
-                ready!(self.lookup.poll(backend, wait, &self.keys, &mut self.found))?;
+                let found = &mut self.found;
+                ready!(self.lookup.poll(backend, wait, &self.keys, found))
+                    .map_err(ReadError::from)?;
                 self.stage = Stage::Key(0);
             }
             Stage::Key(key) => {
@@ -77,6 +79,9 @@ impl KeyedSource {
                     self.stage = Stage::Ended;
                     return Poll::Ready(Ok(()));
                 };
+                if let Some(error) = found.failed.take() {
+                    return Poll::Ready(Err(error));
+                }
                 self.stage = Stage::Key(key + 1);
                 let ranges = self.keys.get_mut(key).and_then(Option::take);
                 if found.unfinished
@@ -190,18 +195,20 @@ impl KeyedScan {
     }
 
     /// Sets the next keys, each as the ranges of its conditions, or `None` if nothing can match. All
-    /// of them must have the same direction. Call this when all rows of the keys before have been
-    /// returned.
+    /// of them must have the same direction. Rows of the keys before that have not been returned are
+    /// given up, for example because the first row of a key was enough. Reads that are in flight for
+    /// them end by themselves. How far the scan looks ahead is kept.
     pub fn start(&mut self, keys: Vec<Option<KeyRanges>>) {
+        self.heap.restart();
         self.heap.source_mut().start(keys);
-        self.heap.go_on();
     }
 
     /// Returns the next page with its rows, or `None` after the rows of the last key. A page may have
     /// rows of several keys, in the order of the keys.
     ///
     /// # Errors
-    /// See [`IndexScanError`].
+    /// See [`IndexScanError`]. An error of the index comes after the rows of all keys before the one
+    /// that has met it, and ends the batch.
     /// # Panics
     /// If this is not the backend that the scan was created with.
     pub fn next_page(

@@ -2,7 +2,7 @@
 //!
 //! A page of the map covers 32,672 blocks, so a few copies of its pages cover most tables. As in
 //! PostgreSQL, a page of the map that can't be read counts as if no bit were set: the rows are then
-//! looked up in the table.
+//! looked up in the table. The scan's caller gets the error for a warning.
 
 use std::task::{Poll, ready};
 
@@ -26,12 +26,14 @@ pub(super) struct MapBits {
     kept: Map<BlockNo, Box<PageBytes>>,
     /// The length of the map.
     blocks: BlockNo,
+    /// Why a page of the map couldn't be read.
+    error: Option<ReadError>,
 }
 
 impl MapBits {
     pub(super) fn new(backend: &Backend, map: &Relation, blocks: BlockNo) -> Self {
         let pages = PageStream::one_by_one(backend, map);
-        Self { pages, requested: None, kept: Map::default(), blocks }
+        Self { pages, requested: None, kept: Map::default(), blocks, error: None }
     }
 
     /// Whether all rows of a block are visible.
@@ -58,9 +60,12 @@ impl MapBits {
         }
         let polled = ready!(self.pages.poll_page(backend, wait, |_, page| Box::new(*page)));
         let page = match polled {
-            Ok(Some(page)) => page,
+            Ok(page) => page,
             Err(ReadError::Cancelled) => return Poll::Ready(Err(ReadError::Cancelled)),
-            Ok(None) | Err(_) => Box::new([0; BLOCK_SIZE]),
+            Err(error) => {
+                self.error.get_or_insert(error);
+                Box::new([0; BLOCK_SIZE])
+            }
         };
         self.requested = None;
         let all_visible = bits(&page, block).all_visible;
@@ -69,6 +74,16 @@ impl MapBits {
         }
         self.kept.insert(map, page);
         Poll::Ready(Ok(all_visible))
+    }
+
+    /// The first error of a page of the map that hasn't been taken.
+    pub(super) fn take_error(&mut self) -> Option<ReadError> {
+        self.error.take()
+    }
+
+    /// Ends the wait for a page.
+    pub(super) fn stop_waiting(&mut self) {
+        self.pages.stop_waiting();
     }
 
     pub(super) fn release_ahead(&mut self) {

@@ -77,7 +77,8 @@ pub struct ScanCounts {
     pub exact_blocks: u64,
     /// Pages of a bitmap whose rows were not known (`Heap Blocks: lossy`).
     pub lossy_blocks: u64,
-    /// Entries for which an index-only scan had to look at the table (`Heap Fetches`).
+    /// Entries for which an index-only scan has looked at the table so far (`Heap Fetches`). Entries
+    /// that are only read ahead don't count.
     pub heap_fetches: u64,
 }
 

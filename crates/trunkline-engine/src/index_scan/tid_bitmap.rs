@@ -5,9 +5,13 @@
 //!   lossy page     block 8: all rows, each of which must be checked; one bit in a chunk of 256 blocks
 //! ```
 //! A bitmap has a limit in bytes. If it gets too large, pages become lossy, until about half of the
-//! memory is free again. The limit holds for the bitmap's own tables, not for the sorted list of
-//! blocks that the scan makes of it (4 bytes a page). If a table is so large that even the lossy chunks
-//! exceed the limit, the bitmap grows beyond it, as in PostgreSQL.
+//! memory is free again.
+//!
+//! **What the limit covers**: the two hash tables, whatever their fill level. Not covered are the lists
+//! of exact pages that a scan and the choice of lossy pages sort (at most 20 bytes for each exact page,
+//! so a fifth of the limit), and the old half of a table while it is copied to one of twice its size.
+//! A scan expands lossy chunks one at a time. If a table is so large that even the lossy chunks exceed
+//! the limit, the bitmap grows beyond it, as in PostgreSQL.
 
 use trunkline_aio::facade::hash::Map;
 use trunkline_format::{BlockNo, Tid};
@@ -22,18 +26,73 @@ const CHUNK_BLOCKS: u32 = 256;
 
 const CHUNK_WORDS: usize = CHUNK_BLOCKS as usize / 64;
 
-/// Bytes of a page or chunk in a hash table: key, words, control byte. A table is at most 7/8 full,
-/// and doubles when it grows.
-const ENTRY_BYTES: usize = 2 * (8 + 8 * WORDS + 1);
+/// Bytes of an exact page in a hash table, with its control byte. A chunk needs less.
+const BUCKET_BYTES: usize = size_of::<(BlockNo, Rows)>() + 1;
+
+/// The most bytes per entry: a table is at most 7/8 full, and doubles when it grows.
+const ENTRY_BYTES: usize = BUCKET_BYTES * 2 * 8 / 7;
+
+const _: () = assert!(size_of::<(BlockNo, [u64; CHUNK_WORDS])>() < BUCKET_BYTES);
 
 /// The fewest entries that a bitmap may have, whatever its limit.
 const ENTRIES_MIN: usize = 16;
 
-/// The rows of an exact page.
+/// The rows of an exact page. The last bit, which no row has, says that they must be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Rows {
-    words: [u64; WORDS],
-    recheck: bool,
+struct Rows([u64; WORDS]);
+
+const RECHECK: u64 = 1 << 63;
+
+const _: () = assert!((ROWS_MAX as usize) < 64 * WORDS);
+
+impl Rows {
+    fn add(&mut self, item: u16) {
+        let bit = usize::from(item.saturating_sub(1));
+        if let Some(word) = self.0.get_mut(bit / 64) {
+            *word |= 1 << (bit % 64);
+        }
+    }
+
+    fn contains(&self, item: u16) -> bool {
+        let bit = usize::from(item.saturating_sub(1));
+        self.0.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
+    }
+
+    fn needs_recheck(&self) -> bool {
+        self.0.last().is_some_and(|word| word & RECHECK != 0)
+    }
+
+    fn set_recheck(&mut self) {
+        if let Some(word) = self.0.last_mut() {
+            *word |= RECHECK;
+        }
+    }
+
+    /// Rows of either set. They must be checked if those of one set must be.
+    fn unite(&mut self, other: &Self) {
+        for (word, other) in self.0.iter_mut().zip(other.0) {
+            *word |= other;
+        }
+    }
+
+    /// Rows of both sets. They must be checked if those of one set must be.
+    fn intersect(&mut self, other: &Self) {
+        let recheck = self.needs_recheck() || other.needs_recheck();
+        for (word, other) in self.0.iter_mut().zip(other.0) {
+            *word &= other;
+        }
+        if recheck {
+            self.set_recheck();
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        let mut words = self.0;
+        if let Some(word) = words.last_mut() {
+            *word &= !RECHECK;
+        }
+        words == [0; WORDS]
+    }
 }
 
 /// A set of rows, in which some pages may be lossy.
@@ -80,11 +139,10 @@ impl TidBitmap {
         }
         if !self.is_lossy(tid.block) {
             let rows = self.exact.entry(tid.block).or_default();
-            let bit = usize::from(tid.item - 1);
-            if let Some(word) = rows.words.get_mut(bit / 64) {
-                *word |= 1 << (bit % 64);
+            rows.add(tid.item);
+            if recheck {
+                rows.set_recheck();
             }
-            rows.recheck |= recheck;
             self.shrink();
         }
         true
@@ -93,20 +151,16 @@ impl TidBitmap {
     /// Adds the rows of another bitmap (`OR`).
     pub fn unite(&mut self, other: &Self) {
         for (chunk, words) in &other.lossy {
-            let first = chunk * CHUNK_BLOCKS;
-            for block in blocks_of(words).map(|at| first + at) {
+            for block in blocks_of(*chunk, *words) {
                 self.make_lossy(block);
             }
+            self.shrink();
         }
         for (block, rows) in &other.exact {
             if self.is_lossy(*block) {
                 continue;
             }
-            let mine = self.exact.entry(*block).or_default();
-            for (word, other) in mine.words.iter_mut().zip(rows.words) {
-                *word |= other;
-            }
-            mine.recheck |= rows.recheck;
+            self.exact.entry(*block).or_default().unite(rows);
             self.shrink();
         }
     }
@@ -116,21 +170,17 @@ impl TidBitmap {
     pub fn intersect(&mut self, other: &Self) {
         self.exact.retain(|block, rows| {
             if other.is_lossy(*block) {
-                rows.recheck = true;
+                rows.set_recheck();
                 return true;
             }
             let Some(theirs) = other.exact.get(block) else { return false };
-            for (word, other) in rows.words.iter_mut().zip(theirs.words) {
-                *word &= other;
-            }
-            rows.recheck |= theirs.recheck;
-            rows.words != [0; WORDS]
+            rows.intersect(theirs);
+            !rows.is_empty()
         });
-        let mut exact = Vec::new();
-        self.lossy.retain(|chunk, words| {
-            let first = chunk * CHUNK_BLOCKS;
-            for at in blocks_of(&words.clone()) {
-                let block = first + at;
+        let Self { exact, lossy, .. } = self;
+        lossy.retain(|chunk, words| {
+            for block in blocks_of(*chunk, *words) {
+                let at = block % CHUNK_BLOCKS;
                 if other.is_lossy(block) {
                     continue;
                 }
@@ -138,12 +188,13 @@ impl TidBitmap {
                     *word &= !(1 << (at % 64));
                 }
                 if let Some(rows) = other.exact.get(&block) {
-                    exact.push((block, Rows { recheck: true, ..*rows }));
+                    let mut rows = *rows;
+                    rows.set_recheck();
+                    exact.insert(block, rows);
                 }
             }
             *words != [0; CHUNK_WORDS]
         });
-        self.exact.extend(exact);
         self.shrink();
     }
 
@@ -160,22 +211,34 @@ impl TidBitmap {
 
     /// The pages in the order of their blocks.
     pub fn into_pages(self) -> impl Iterator<Item = BitmapPage> + Send {
-        let lossy = self.lossy.iter().flat_map(|(chunk, words)| {
-            let first = chunk * CHUNK_BLOCKS;
-            blocks_of(words).map(move |at| first + at)
-        });
-        let mut blocks: Vec<BlockNo> = self.exact.keys().copied().chain(lossy).collect();
-        blocks.sort_unstable();
-        blocks.into_iter().map(move |block| match self.exact.get(&block) {
-            Some(rows) => {
-                let items = (1..=ROWS_MAX).filter(|item| {
-                    let bit = usize::from(item - 1);
-                    rows.words.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
-                });
-                let rows_of_page = BitmapRows::Exact(items.collect());
-                BitmapPage { block, rows: rows_of_page, recheck: rows.recheck }
+        let mut exact: Vec<BlockNo> = self.exact.keys().copied().collect();
+        exact.sort_unstable();
+        let mut chunks: Vec<u32> = self.lossy.keys().copied().collect();
+        chunks.sort_unstable();
+        let mut exact = exact.into_iter().peekable();
+        let mut chunks = chunks.into_iter().peekable();
+        // The lossy blocks of the current chunk.
+        let mut lossy = blocks_of(0, [0; CHUNK_WORDS]).peekable();
+        std::iter::from_fn(move || {
+            // A chunk is expanded when its first block may be the next one.
+            while lossy.peek().is_none()
+                && let Some(chunk) = chunks.peek().copied()
+                && exact.peek().is_none_or(|block| block / CHUNK_BLOCKS >= chunk)
+            {
+                chunks.next();
+                let words = self.lossy.get(&chunk).copied().unwrap_or_default();
+                lossy = blocks_of(chunk, words).peekable();
             }
-            None => BitmapPage { block, rows: BitmapRows::Lossy, recheck: true },
+            let next_lossy = lossy.peek().copied();
+            let is_next = |block: &BlockNo| next_lossy.is_none_or(|lossy| *block < lossy);
+            if let Some(block) = exact.next_if(is_next) {
+                let rows = self.exact.get(&block).copied().unwrap_or_default();
+                let items = (1..=ROWS_MAX).filter(|item| rows.contains(*item)).collect();
+                let recheck = rows.needs_recheck();
+                return Some(BitmapPage { block, rows: BitmapRows::Exact(items), recheck });
+            }
+            let block = lossy.next()?;
+            Some(BitmapPage { block, rows: BitmapRows::Lossy, recheck: true })
         })
     }
 
@@ -200,6 +263,12 @@ impl TidBitmap {
         if self.exact.len() + self.lossy.len() <= self.entries_max {
             return;
         }
+        self.make_pages_lossy();
+        // A table keeps its memory when entries are removed, but the other one may need it.
+        self.exact.shrink_to_fit();
+    }
+
+    fn make_pages_lossy(&mut self) {
         let mut blocks: Vec<BlockNo> = self.exact.keys().copied().collect();
         blocks.sort_unstable();
         let mut chunks: Vec<&[BlockNo]> =
@@ -221,12 +290,11 @@ impl TidBitmap {
     }
 }
 
-/// The blocks of a chunk, counted from its first one.
-fn blocks_of(words: &[u64; CHUNK_WORDS]) -> impl Iterator<Item = u32> + use<> {
-    let words = *words;
-    (0..CHUNK_BLOCKS).filter(move |at| {
-        words.get(*at as usize / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
-    })
+/// The blocks of a chunk.
+fn blocks_of(chunk: u32, words: [u64; CHUNK_WORDS]) -> impl Iterator<Item = BlockNo> {
+    let is_set =
+        move |at: &u32| words.get(*at as usize / 64).is_some_and(|word| word >> (at % 64) & 1 == 1);
+    (0..CHUNK_BLOCKS).filter(is_set).map(move |at| chunk * CHUNK_BLOCKS + at)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! conditions, each kind of index scan must find exactly the rows that a filter finds.
 
 use std::cmp::Ordering;
-use std::task::Poll;
+use std::collections::BTreeMap;
 
 use trunkline_aio::MethodKind;
 use trunkline_aio::facade::Arc;
@@ -10,8 +10,8 @@ use trunkline_engine::btree::ScanSizes;
 use trunkline_engine::catalog::Database;
 use trunkline_engine::heap::{HeapPage, HeapScan, ScanOptions, has_external};
 use trunkline_engine::index_scan::{
-    BitmapBuilder, BitmapHeapScan, IndexOnlyScan, IndexScan, IndexScanOptions, IndexedTable,
-    KeyedScan, TidBitmap,
+    BitmapBuilder, BitmapHeapScan, IndexOnlyEntry, IndexOnlyScan, IndexScan, IndexScanError,
+    IndexScanOptions, IndexedTable, KeyedScan, TidBitmap,
 };
 use trunkline_engine::pool::Backend;
 use trunkline_engine::read_stream::{ReleaseAhead, StreamOptions};
@@ -20,7 +20,8 @@ use trunkline_format::btree::{
     Comparison, Condition, Direction, Entry, KeyColumn, KeyLayout, KeyRanges, KeyValue, Order,
 };
 use trunkline_format::deform::{Attribute, Column, columns};
-use trunkline_format::{BlockNo, Fork, HeapTuple, Tid};
+use trunkline_format::visibility_map::{bits, map_block};
+use trunkline_format::{BlockNo, Fork, HeapTuple, PageBytes, Tid};
 
 use crate::fixtures::fixtures;
 use crate::polled::block_on;
@@ -91,6 +92,17 @@ impl Case {
             let row = row.expect("sound");
             rows.push(self.row(row.tid, &row.tuple));
         }
+    }
+
+    /// Takes the rows of a scan's next page. False at the end.
+    fn take(
+        &self,
+        page: Result<Option<HeapPage<'_>>, IndexScanError>,
+        rows: &mut Vec<Row>,
+    ) -> bool {
+        let page = page.expect("sound");
+        page.iter().for_each(|page| self.rows_of(page, rows));
+        page.is_some()
     }
 
     pub(crate) fn keys(&self) -> &[KeyColumn] {
@@ -278,18 +290,9 @@ fn polled_rows(
     let mut scan = IndexScan::new(backend, &case.table, ranges, options);
     let mut rows = Vec::new();
     let mut pages = 0;
-    loop {
-        let more = block_on(|context| {
-            let Poll::Ready(page) = scan.poll_page(context, backend) else { return Poll::Pending };
-            let page = page.expect("sound");
-            if let Some(page) = &page {
-                case.rows_of(page, &mut rows);
-            }
-            Poll::Ready(page.is_some())
-        });
-        if !more {
-            break;
-        }
+    while block_on(|context| {
+        scan.poll_page(context, backend).map(|page| case.take(page, &mut rows))
+    }) {
         pages += 1;
         if pages % 7 == 0 {
             scan.release_ahead();
@@ -300,25 +303,37 @@ fn polled_rows(
     rows
 }
 
+/// The entries of an index-only scan, and the number of rows that it has looked up. A polled scan releases
+/// everything now and then.
 fn only_rows(
     case: &Case,
     backend: &mut Backend,
     ranges: KeyRanges,
-    options: IndexScanOptions,
+    polled: bool,
 ) -> (Vec<(Tid, Vec<KeyValue>)>, u64) {
     let (map, blocks) = &case.map;
+    let options = IndexScanOptions::default();
     let mut scan = IndexOnlyScan::new(backend, &case.table, (map, *blocks), ranges, options);
-    let mut entries = Vec::new();
-    while let Some(batch) = scan.next_entries(backend).expect("sound") {
+    let (mut entries, mut batches) = (Vec::new(), 0);
+    let layout = case.table.index.layout();
+    let mut take = |batch: Result<Option<&[IndexOnlyEntry]>, IndexScanError>| {
+        let Some(batch) = batch.expect("sound") else { return false };
         assert!(!batch.is_empty());
-        for entry in batch {
-            entries.push((
-                entry.tid,
-                values(case.table.index.layout(), &entry.tuple().expect("sound")),
-            ));
+        let tuples = batch.iter().map(|entry| (entry.tid, entry.tuple().expect("sound")));
+        entries.extend(tuples.map(|(tid, tuple)| (tid, values(layout, &tuple))));
+        true
+    };
+    while match polled {
+        true => block_on(|context| scan.poll_entries(context, backend).map(&mut take)),
+        false => take(scan.next_entries(backend)),
+    } {
+        batches += 1;
+        if polled && batches % 3 == 0 {
+            scan.release_ahead();
         }
     }
     let fetches = scan.counts().heap_fetches;
+    assert!(scan.take_map_error().is_none());
     drop(scan);
     assert_eq!(backend.pins(), 0);
     (entries, fetches)
@@ -331,12 +346,16 @@ fn values(layout: &KeyLayout, entry: &Entry<'_>) -> Vec<KeyValue> {
         .collect()
 }
 
-fn bitmap(case: &Case, backend: &mut Backend, ranges: KeyRanges, bytes: usize) -> TidBitmap {
+/// A bitmap, and the number of rows that were added to it.
+fn bitmap(case: &Case, backend: &mut Backend, ranges: KeyRanges, bytes: usize) -> (TidBitmap, u64) {
     let mut bitmap = TidBitmap::new(bytes);
     let (index, sizes) = (&case.table.index, case.table.sizes);
     let mut builder = BitmapBuilder::new(backend, index, sizes, ranges, StreamOptions::default());
-    builder.build(backend, &mut bitmap).expect("sound");
-    bitmap
+    block_on(|context| builder.poll_build(context, backend, &mut bitmap)).expect("sound");
+    let rows = builder.rows();
+    drop(builder);
+    assert_eq!(backend.pins(), 0);
+    (bitmap, rows)
 }
 
 /// The rows of a bitmap, after the check that the caller has to make.
@@ -350,14 +369,20 @@ fn bitmap_rows(
     let (table, options) = (&case.table, IndexScanOptions::default());
     let mut scan = BitmapHeapScan::new(backend, &table.rows, &table.transactions, bitmap, options);
     let mut rows = Vec::new();
-    while let Some(page) = scan.next_page(backend).expect("sound") {
+    let mut take = |page: Result<Option<HeapPage<'_>>, IndexScanError>| {
         let mut of_page = Vec::new();
-        case.rows_of(&page, &mut of_page);
-        if page.needs_recheck() {
+        let page = page.expect("sound");
+        page.iter().for_each(|page| case.rows_of(page, &mut of_page));
+        if page.as_ref().is_some_and(HeapPage::needs_recheck) {
             of_page.retain(&passes);
         }
         rows.extend(of_page);
-    }
+        page.is_some()
+    };
+    // Every other page by a task.
+    while take(scan.next_page(backend))
+        && block_on(|context| scan.poll_page(context, backend).map(&mut take))
+    {}
     let counts = scan.counts();
     assert_eq!((counts.exact_blocks, counts.lossy_blocks), pages, "{}", case.name);
     drop(scan);
@@ -365,9 +390,23 @@ fn bitmap_rows(
     rows
 }
 
-/// Whether the table has no rows, so that nothing can be looked up in it.
-fn all_visible(case: &Case) -> bool {
-    case.table.sizes.table_blocks == 0
+/// How many of the rows are on blocks that the visibility map doesn't mark as all-visible.
+fn doubtful(case: &Case, backend: &mut Backend, tids: &[Tid]) -> u64 {
+    let (map, blocks) = &case.map;
+    let mut known: BTreeMap<BlockNo, PageBytes> = BTreeMap::new();
+    let mut is_visible = |block: BlockNo| {
+        let of_map = map_block(block);
+        of_map < *blocks
+            && bits(
+                known.entry(of_map).or_insert_with(|| {
+                    let pin = backend.read(map, of_map).expect("reads");
+                    *backend.read_lock(pin.page()).expect("locked")
+                }),
+                block,
+            )
+            .all_visible
+    };
+    tids.iter().filter(|tid| !is_visible(tid.block)).count() as u64
 }
 
 /// Compares every kind of scan with the filter.
@@ -395,17 +434,24 @@ fn check(case: &Case, backend: &mut Backend, random: &mut Random) -> usize {
         assert!(in_order, "{direction:?} {}", text());
         let polled = polled_rows(case, backend, ranges.clone(), options);
         assert!(polled == rows, "{direction:?} {}", text());
-        let (entries, fetches) = only_rows(case, backend, ranges.clone(), options);
+        // Each way takes turns, to save time.
+        let by_task = random.below(2) == 1;
+        let (entries, fetches) = only_rows(case, backend, ranges.clone(), by_task);
         let keys: Vec<Vec<KeyValue>> = entries.iter().map(|(_, key)| key.clone()).collect();
         let of_rows: Vec<Vec<KeyValue>> = rows.iter().map(|row| row.key.clone()).collect();
         assert!(keys == of_rows, "{direction:?} {}", text());
-        assert!(fetches == 0 || !all_visible(case), "{}", text());
+        let roots: Vec<Tid> = entries.iter().map(|(tid, _)| *tid).collect();
+        // Entries whose rows are dead may be looked up too.
+        let least = doubtful(case, backend, &roots);
+        let (_, entries_found) = bitmap(case, backend, ranges.clone(), 1 << 22);
+        let dead = entries_found - entries.len() as u64;
+        assert!((least..=least + dead).contains(&fetches), "{fetches} {least} {dead} {}", text());
         options.unordered = true;
         let unordered = index_rows(case, backend, ranges.clone(), options);
         assert_eq!(sorted(tids(&unordered)), expected_tids, "{}", text());
         if direction == Direction::Forward {
             for bytes in [1 << 22, 0] {
-                let bitmap = bitmap(case, backend, ranges.clone(), bytes);
+                let (bitmap, _) = bitmap(case, backend, ranges.clone(), bytes);
                 let rows = bitmap_rows(case, backend, bitmap, |row| {
                     conditions.iter().all(|it| holds(it, case.keys(), row))
                 });
@@ -417,9 +463,10 @@ fn check(case: &Case, backend: &mut Backend, random: &mut Random) -> usize {
     expected.len()
 }
 
-/// Opens the fixtures in several ways, and passes some of their indexes to `check`.
-fn in_some_ways(mut check: impl FnMut(&mut Cluster, Vec<Case>, u64)) {
-    for (major, data) in fixtures() {
+/// Opens the fixtures of these versions in several ways, and passes some of their indexes to `check`. What
+/// doesn't depend on the format of old versions is tested with one of them, to save time.
+fn in_some_ways(wanted: impl Fn(u32) -> bool, mut check: impl FnMut(&mut Cluster, Vec<Case>, u64)) {
+    for (major, data) in fixtures().into_iter().filter(|(major, _)| wanted(*major)) {
         let ways: &[(MethodKind, bool, u32)] = match major {
             18 => &[
                 (MethodKind::Worker, false, 16),
@@ -437,10 +484,10 @@ fn in_some_ways(mut check: impl FnMut(&mut Cluster, Vec<Case>, u64)) {
                 let database = cluster.database(name);
                 let few = if name == "bench" { 16 } else { 6 };
                 let chosen = cases(&mut cluster, &database, |name, _| {
-                    // The large table in some of the ways, the fixtures' own tables, and some of
+                    // The large table in one of the ways, the fixtures' own tables, and some of
                     // the catalogs.
                     if name.contains("pgbench_accounts") {
-                        return seed % 3 == 1;
+                        return (major, buffers) == (18, 16);
                     }
                     !name.starts_with("pg_") || random.below(few) == 0
                 });
@@ -453,59 +500,75 @@ fn in_some_ways(mut check: impl FnMut(&mut Cluster, Vec<Case>, u64)) {
 
 #[test]
 fn index_scans_find_the_rows_that_a_filter_finds() {
-    in_some_ways(|cluster, cases, seed| {
-        let mut random = Random(seed + 0xF11);
-        let (mut scans, mut rows) = (0, 0);
-        for case in &cases {
-            let rounds = if case.rows.len() > 10_000 { 1 } else { 3 };
-            for _ in 0..rounds {
-                rows += check(case, &mut cluster.backend, &mut random);
-                scans += 1;
+    in_some_ways(
+        |_| true,
+        |cluster, cases, seed| {
+            let mut random = Random(seed + 0xF11);
+            let (mut scans, mut rows) = (0, 0);
+            for case in &cases {
+                let rounds = if case.rows.len() > 10_000 { 1 } else { 3 };
+                for _ in 0..rounds {
+                    rows += check(case, &mut cluster.backend, &mut random);
+                    scans += 1;
+                }
             }
-        }
-        println!("{} indexes, {scans} conditions, {rows} rows", cases.len());
-    });
+            println!("{} indexes, {scans} conditions, {rows} rows", cases.len());
+        },
+    );
 }
 
 #[test]
 fn bitmaps_are_combined() {
-    in_some_ways(|cluster, cases, seed| {
-        let mut random = Random(seed + 0xB17);
-        let backend = &mut cluster.backend;
-        for case in cases.iter().filter(|case| !case.rows.is_empty()).take(12) {
-            let one = random_condition(&mut random, case);
-            let other = random_condition(&mut random, case);
-            for (bytes, other_bytes) in [(1 << 20, 1 << 20), (0, 1 << 20), (1 << 20, 0)] {
-                let first = bitmap_of(case, backend, &one, bytes);
-                let second = bitmap_of(case, backend, &other, other_bytes);
-                let (mut both, mut any) = (first.clone(), first);
-                both.intersect(&second);
-                any.unite(&second);
-                let one_holds = |row: &Row| holds(&one, case.keys(), row);
-                let other_holds = |row: &Row| holds(&other, case.keys(), row);
-                let rows =
-                    bitmap_rows(case, backend, both, |row| one_holds(row) && other_holds(row));
-                let expected = case.filter(&[one.clone(), other.clone()]);
-                assert_eq!(sorted(tids(&rows)), tids(&expected), "{} {one:?} {other:?}", case.name);
-                let rows =
-                    bitmap_rows(case, backend, any, |row| one_holds(row) || other_holds(row));
-                let expected: Vec<Row> = case
-                    .rows
-                    .iter()
-                    .filter(|row| one_holds(row) || other_holds(row))
-                    .cloned()
-                    .collect();
-                assert_eq!(sorted(tids(&rows)), tids(&expected), "{} {one:?} {other:?}", case.name);
+    in_some_ways(
+        |major| major == 18,
+        |cluster, cases, seed| {
+            let mut random = Random(seed + 0xB17);
+            let backend = &mut cluster.backend;
+            for case in cases.iter().filter(|case| !case.rows.is_empty()).take(12) {
+                let one = random_condition(&mut random, case);
+                let other = random_condition(&mut random, case);
+                for (bytes, other_bytes) in [(1 << 20, 1 << 20), (0, 1 << 20), (1 << 20, 0)] {
+                    let first = bitmap_of(case, backend, &one, bytes);
+                    let second = bitmap_of(case, backend, &other, other_bytes);
+                    let (mut both, mut any) = (first.clone(), first);
+                    both.intersect(&second);
+                    any.unite(&second);
+                    let one_holds = |row: &Row| holds(&one, case.keys(), row);
+                    let other_holds = |row: &Row| holds(&other, case.keys(), row);
+                    let rows =
+                        bitmap_rows(case, backend, both, |row| one_holds(row) && other_holds(row));
+                    let expected = case.filter(&[one.clone(), other.clone()]);
+                    assert_eq!(
+                        sorted(tids(&rows)),
+                        tids(&expected),
+                        "{} {one:?} {other:?}",
+                        case.name
+                    );
+                    let rows =
+                        bitmap_rows(case, backend, any, |row| one_holds(row) || other_holds(row));
+                    let expected: Vec<Row> = case
+                        .rows
+                        .iter()
+                        .filter(|row| one_holds(row) || other_holds(row))
+                        .cloned()
+                        .collect();
+                    assert_eq!(
+                        sorted(tids(&rows)),
+                        tids(&expected),
+                        "{} {one:?} {other:?}",
+                        case.name
+                    );
+                }
             }
-        }
-    });
+        },
+    );
 }
 
 fn bitmap_of(case: &Case, backend: &mut Backend, condition: &Condition, bytes: usize) -> TidBitmap {
     let layout = case.table.index.layout();
     let conditions = std::slice::from_ref(condition);
     match KeyRanges::new(layout, conditions, Direction::Forward).expect("usable") {
-        Some(ranges) => bitmap(case, backend, ranges, bytes),
+        Some(ranges) => bitmap(case, backend, ranges, bytes).0,
         None => TidBitmap::new(bytes),
     }
 }
@@ -513,48 +576,73 @@ fn bitmap_of(case: &Case, backend: &mut Backend, condition: &Condition, bytes: u
 /// The rows of each key come together, in the order of the keys.
 #[test]
 fn many_keys_are_looked_up_together() {
-    in_some_ways(|cluster, cases, seed| {
-        let mut random = Random(seed + 0x1CE);
-        let backend = &mut cluster.backend;
-        for case in cases.iter().filter(|case| !case.rows.is_empty()) {
-            let mut scan = KeyedScan::new(backend, &case.table, IndexScanOptions::default());
-            let batches = if case.rows.len() > 10_000 { 2 } else { 3 };
-            for batch in 0..batches {
-                let count = [1, 7, 40][batch];
-                let keys: Vec<Vec<Condition>> = (0..count)
-                    .map(|_| {
-                        let columns = 1 + random.below(case.keys().len());
-                        let row = &case.rows[random.below(case.rows.len())];
-                        let equal = |column: usize| Condition::Compare {
-                            column,
-                            comparison: Comparison::Equal,
-                            value: row.key[column].clone(),
-                        };
-                        (0..columns).map(equal).collect()
-                    })
-                    .collect();
-                let layout = case.table.index.layout();
-                let ranges = keys.iter().map(|conditions| {
-                    KeyRanges::new(layout, conditions, Direction::Forward).expect("usable")
-                });
-                scan.start(ranges.collect());
-                let mut found: Vec<(u32, Tid)> = Vec::new();
-                while let Some(page) = scan.next_page(backend).expect("sound") {
-                    for row in page.rows() {
-                        let row = row.expect("sound");
-                        found.push((row.entry, row.tid));
+    in_some_ways(
+        |major| major == 18,
+        |cluster, cases, seed| {
+            let mut random = Random(seed + 0x1CE);
+            let backend = &mut cluster.backend;
+            for case in cases.iter().filter(|case| !case.rows.is_empty()) {
+                let mut scan = KeyedScan::new(backend, &case.table, IndexScanOptions::default());
+                let batches = if case.rows.len() > 10_000 { 2 } else { 3 };
+                for batch in 0..batches {
+                    let count = [1, 7, 40][batch];
+                    let keys: Vec<Vec<Condition>> = (0..count)
+                        .map(|_| {
+                            let columns = 1 + random.below(case.keys().len());
+                            let row = &case.rows[random.below(case.rows.len())];
+                            let equal = |column: usize| Condition::Compare {
+                                column,
+                                comparison: Comparison::Equal,
+                                value: row.key[column].clone(),
+                            };
+                            (0..columns).map(equal).collect()
+                        })
+                        .collect();
+                    let layout = case.table.index.layout();
+                    let direction = [Direction::Forward, Direction::Backward][random.below(2)];
+                    let ranges = keys.iter().map(|conditions| {
+                        KeyRanges::new(layout, conditions, direction).expect("usable")
+                    });
+                    scan.start(ranges.collect());
+                    let mut found: Vec<(u32, Row)> = Vec::new();
+                    let mut take = |page: Result<Option<HeapPage<'_>>, IndexScanError>| {
+                        let page = page.expect("sound");
+                        for row in page.iter().flat_map(HeapPage::rows) {
+                            let row = row.expect("sound");
+                            found.push((row.entry, case.row(row.tid, &row.tuple)));
+                        }
+                        page.is_some()
+                    };
+                    // Every other page by a task.
+                    while take(scan.next_page(backend))
+                        && block_on(|context| scan.poll_page(context, backend).map(&mut take))
+                    {
+                    }
+                    let turned = |ordering: Ordering| match direction {
+                        Direction::Forward => ordering,
+                        Direction::Backward => ordering.reverse(),
+                    };
+                    let in_order = |pair: &[(u32, Row)]| {
+                        let rows = turned(case.compare(&pair[0].1, &pair[1].1));
+                        pair[0].0.cmp(&pair[1].0).then(rows) != Ordering::Greater
+                    };
+                    assert!(found.windows(2).all(in_order), "{direction:?} {}", case.name);
+                    assert!(found.windows(2).all(|pair| pair[0].0 <= pair[1].0), "{}", case.name);
+                    for (number, conditions) in (0..).zip(&keys) {
+                        let of_key =
+                            found.iter().filter(|(key, _)| *key == number).map(|(_, row)| row.tid);
+                        let expected = tids(&case.filter(conditions));
+                        assert_eq!(
+                            sorted(of_key.collect()),
+                            expected,
+                            "{} {conditions:?}",
+                            case.name
+                        );
                     }
                 }
-                assert!(found.windows(2).all(|pair| pair[0].0 <= pair[1].0), "{}", case.name);
-                for (number, conditions) in (0..).zip(&keys) {
-                    let of_key =
-                        found.iter().filter(|(key, _)| *key == number).map(|(_, tid)| *tid);
-                    let expected = tids(&case.filter(conditions));
-                    assert_eq!(sorted(of_key.collect()), expected, "{} {conditions:?}", case.name);
-                }
+                drop(scan);
+                assert_eq!(backend.pins(), 0);
             }
-            drop(scan);
-            assert_eq!(backend.pins(), 0);
-        }
-    });
+        },
+    );
 }

@@ -106,7 +106,8 @@ impl Condition {
 pub enum Unusable {
     /// The order of a column is needed, but only a server knows it: it depends on a collation or on
     /// an operator class that we don't implement. This includes enums, unless the caller knows that
-    /// all labels have even OIDs, and has replaced the column's order by [`super::Order::Oid`].
+    /// all labels have even OIDs, and has replaced the column's order by [`super::Order::Oid`]. Also
+    /// returned if a value isn't of the column's type, and so can't be compared.
     #[error("the order of column {column} is known to a server only")]
     UnknownOrder {
         /// The column, from 1.

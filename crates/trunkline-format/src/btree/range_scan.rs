@@ -155,18 +155,16 @@ impl KeyRanges {
             Direction::Backward => Some(items.entry(items.len - 1)?),
         };
         let Some(bound) = bound else { return Ok(LeafEnd::Goes { on: from, skips: false }) };
-        let next = self.behind(&bound, &from)?;
-        let Some(on) = next else { return Ok(LeafEnd::Ended) };
-        let skips = self.entry_is_before(&bound, &on)?;
-        Ok(LeafEnd::Goes { on, skips })
+        Ok(match self.behind(&bound, &from)? {
+            Some((on, skips)) => LeafEnd::Goes { on, skips },
+            None => LeafEnd::Ended,
+        })
     }
 
-    /// The cut from where on there may be matches, of those at or behind both `bound` and `from`.
-    fn behind(&self, bound: &Entry<'_>, from: &Cut) -> Result<Option<Cut>, Fault> {
-        if self.entry_is_before(bound, from)? {
-            return Ok(Some(from.clone()));
-        }
-        let cut = self.with_columns(bound, |found| {
+    /// The cut from where on there may be matches, of those at or behind both `bound` and `from`, and
+    /// whether that is further away than `bound` itself, so that there is something to skip.
+    fn behind(&self, bound: &Entry<'_>, from: &Cut) -> Result<Option<(Cut, bool)>, Fault> {
+        let at_bound = self.with_columns(bound, |found| {
             let values = found.iter().map(|key| key.map(Box::from)).collect();
             // In a scan to the left, a separator whose columns were truncated is behind all entries
             // that have its remaining columns.
@@ -175,7 +173,12 @@ impl KeyRanges {
             let passed = truncated && self.direction() == Direction::Backward;
             Ok(Cut { values, passed })
         })?;
-        self.at_least(cut)
+        if self.compare_cuts(&at_bound, from)? == Ordering::Less {
+            return Ok(Some((from.clone(), true)));
+        }
+        let Some(next) = self.at_least(at_bound.clone())? else { return Ok(None) };
+        let further = self.compare_cuts(&at_bound, &next)? == Ordering::Less;
+        Ok(Some((next, further)))
     }
 
     fn verdict_of(&self, entry: &Entry<'_>) -> Result<Verdict, Fault> {
@@ -333,9 +336,8 @@ impl KeyRanges {
             if !self.entry_is_before(&far, &from)? {
                 children.blocks.push(page.entry(item)?.child().ok_or(Fault::Kind { item })?);
             }
-            let Some(rest) = self.behind(&far, &from)? else { return Ok(children) };
-            skipped = self.entry_is_before(&far, &rest)?;
-            from = rest;
+            let Some((rest, further)) = self.behind(&far, &from)? else { return Ok(children) };
+            (from, skipped) = (rest, further);
             if forward && item == last {
                 children.rest = Some(from);
                 children.skips = skipped;

@@ -85,7 +85,12 @@ pub struct KeyRanges {
     low: Option<Cut>,
     high: Option<Cut>,
     rows: Vec<RowTest>,
+    /// The first match is at or behind this cut.
+    start: Cut,
 }
+
+/// The end of the index where a scan begins.
+const BEGINNING: Cut = Cut { values: Vec::new(), passed: false };
 
 impl KeyRanges {
     /// Prepares conditions that must all hold. Returns `Ok(None)` if no entry can match, for example
@@ -118,6 +123,7 @@ impl KeyRanges {
             low: None,
             high: None,
             rows: Vec::new(),
+            start: BEGINNING,
         };
         for condition in conditions {
             if !ranges.add(condition)? {
@@ -133,7 +139,10 @@ impl KeyRanges {
         if direction == Direction::Backward {
             ranges = ranges.mirrored();
         }
-        Ok(Some(ranges))
+        // All values can be compared, so this can't fail.
+        let unknown = |_| Unusable::UnknownOrder { column: 1 };
+        let start = ranges.at_least(BEGINNING).map_err(unknown)?;
+        Ok(start.map(|start| Self { start, ..ranges }))
     }
 
     /// All entries.
@@ -145,6 +154,7 @@ impl KeyRanges {
             low: None,
             high: None,
             rows: Vec::new(),
+            start: BEGINNING,
         };
         if direction == Direction::Backward { forward.mirrored() } else { forward }
     }
@@ -156,6 +166,7 @@ impl KeyRanges {
 
     /// Adds a condition. Returns false if nothing can match it.
     fn add(&mut self, condition: &Condition) -> Result<bool, Unusable> {
+        self.check_values(condition)?;
         let (at, set) = match condition {
             Condition::Compare { column, comparison, value } => {
                 let known = self.column(*column)?;
@@ -172,6 +183,29 @@ impl KeyRanges {
         };
         self.intersect(at, set)?;
         Ok(true)
+    }
+
+    /// Checks that all values of a condition have their column's type, as far as their length and their
+    /// header show that. Two such values can always be compared. So later, if the scan can't compare
+    /// something, that is an entry of the index.
+    fn check_values(&self, condition: &Condition) -> Result<(), Unusable> {
+        let check = |at: usize, value: &KeyValue| {
+            let order = self.column(at)?.order;
+            match value.as_deref().map(|value| order.compare(value, value)) {
+                Some(None) => Err(Unusable::UnknownOrder { column: at as u16 + 1 }),
+                Some(Some(_)) | None => Ok(()),
+            }
+        };
+        match condition {
+            Condition::Compare { column, value, .. } => check(*column, value),
+            Condition::AnyOf { column, values } => {
+                values.iter().try_for_each(|value| check(*column, value))
+            }
+            Condition::Row { values, .. } => {
+                values.iter().enumerate().try_for_each(|(at, value)| check(at, value))
+            }
+            Condition::IsNull { .. } | Condition::IsNotNull { .. } => Ok(()),
+        }
     }
 
     fn add_row(
@@ -251,34 +285,18 @@ impl KeyRanges {
             low: turned(self.high),
             high: turned(self.low),
             rows: self.rows,
+            start: BEGINNING,
         }
     }
 
-    /// Where the scan starts. `None` if nothing can match.
-    pub fn start(&self) -> Option<Cut> {
-        let start = Cut { values: Vec::new(), passed: false };
-        self.at_least(start).ok().flatten()
+    /// Where the scan starts.
+    pub fn start(&self) -> Cut {
+        self.start.clone()
     }
 
     /// Compares where two scans start, whose ranges have the same columns and direction as these.
     pub fn compare_starts(&self, one: &Cut, other: &Cut) -> Ordering {
         self.compare_cuts(one, other).unwrap_or(Ordering::Equal)
-    }
-
-    /// Whether the scan matches at most one entry of a unique index: every key column has exactly
-    /// one value, which isn't null.
-    pub fn is_point(&self) -> bool {
-        self.sets.len() == self.columns.len()
-            && self.sets.iter().all(|set| match set.0.as_slice() {
-                [one] => match (&one.low, &one.high) {
-                    (
-                        Edge::At { value: Some(low), after: false },
-                        Edge::At { value: Some(high), after: true },
-                    ) => low == high,
-                    _ => false,
-                },
-                _ => false,
-            })
     }
 
     /// The cut at or behind `cut` from where on there may be matches.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::comparison::Case;
 use super::confidence::Confidence;
 use super::limit::Limit;
-use super::load::PAGE;
+use super::load::{DEFAULT_DEPTH, PAGE};
 use super::step::Step;
 use super::sweep::KNEE;
 use crate::rounding::rounded;
@@ -40,8 +40,25 @@ pub struct DeviceFindings {
     /// Buffered reads in order of the default's size and of the one that may be recommended, in turn.
     #[serde(default)]
     pub combined: Vec<Case>,
-    /// Random reads and writes, 70 to 30. The times are those of reads.
+    /// Random reads and writes, 70 to 30, with the recommended number in flight. The times are those of
+    /// reads.
     pub mixed: Option<Step>,
+    /// The same at rising depth, up to the recommended number and at least to 16.
+    #[serde(default)]
+    pub mixed_depths: Vec<Step>,
+    /// Random writes of a page at rising depth.
+    #[serde(default)]
+    pub random_writes: Vec<Step>,
+    /// Writes in order at rising size, 16 in flight.
+    #[serde(default)]
+    pub sequential_writes: Vec<Step>,
+    /// Durable writes of a page by a rising number of sessions, with the faster one of fdatasync and
+    /// open_datasync.
+    #[serde(default)]
+    pub durable_sessions: Vec<Step>,
+    /// Durable writes of one session at rising size, with the same method.
+    #[serde(default)]
+    pub durable_sizes: Vec<Step>,
     /// Cold reads through the page cache with each I/O method.
     pub methods: Vec<Case>,
     /// Durable writes of a page with each method of `wal_sync_method`.
@@ -88,12 +105,14 @@ pub struct Concurrency {
 }
 
 impl Concurrency {
-    /// Combines latency (seconds) and rate with the knee of the sweep.
-    pub(crate) fn of(latency: f64, rate: f64, knee: f64) -> Self {
+    /// Combines latency (seconds) and rate with the knee of the sweep. `cut_after` is the last depth
+    /// before a credit ended while the rate still grew, if one did.
+    pub(crate) fn of(latency: f64, rate: f64, knee: f64, cut_after: Option<u32>) -> Self {
         let (product, knee) = (rounded(latency * rate, 2), rounded(knee, 2));
-        // Rounded first: 16.0000001 is 16.
-        let recommended = (knee.ceil() as u32).clamp(1, CONCURRENCY_MAX);
-        Self { product, knee, recommended, is_cut: false }
+        // Rounded first: 16.0000001 is 16. A knee below the last depth is only that of the rates so far.
+        let recommended = (knee.ceil() as u32).max(cut_after.unwrap_or(1));
+        let recommended = recommended.clamp(1, CONCURRENCY_MAX);
+        Self { product, knee, recommended, is_cut: cut_after.is_some() }
     }
 }
 
@@ -126,9 +145,19 @@ impl DeviceFindings {
         self.iops.as_ref().is_some_and(|limit| limit.burst.is_some())
     }
 
+    /// The confidence of a rate of writes, which is never high: a write cache may hold all of them.
+    pub(crate) fn of_writes(&self, confidence: Confidence) -> Confidence {
+        self.capped(confidence).min(Confidence::Medium)
+    }
+
     /// A confidence, which is low if reads may have been served from the page cache.
     pub(crate) fn capped(&self, confidence: Confidence) -> Confidence {
         if self.not_direct.is_some() { Confidence::Low } else { confidence }
+    }
+
+    /// The number of reads in flight that keeps the device busy; the default's if it isn't known.
+    pub(crate) fn concurrency_or_default(&self) -> u32 {
+        self.concurrency.map_or(DEFAULT_DEPTH, |found| found.recommended)
     }
 
     /// The step of the sweep with this depth.

@@ -15,6 +15,8 @@ use crate::error::MeasureError;
 
 /// A page of PostgreSQL.
 pub(crate) const PAGE: u32 = 8192;
+/// Reads in flight at rising size: PostgreSQL's default of `effective_io_concurrency`.
+pub(crate) const DEFAULT_DEPTH: u32 = 16;
 
 /// How a write becomes durable. The names are those of `wal_sync_method`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,13 +54,29 @@ pub(crate) enum Work {
     Sequential,
     /// Reads and writes at random places, this percentage of reads. The latencies are those of reads.
     Mixed(u32),
-    /// Single pages, each durable before the session writes the next one. The depth is the number of
+    /// Overwrites pages of the scratch file at random places.
+    RandomWrite,
+    /// Overwrites the scratch file in order.
+    SequentialWrite,
+    /// Single writes, each durable before the session does the next one. The depth is the number of
     /// sessions.
     Durable(SyncMethod),
     /// One session writes durably while another one writes pages into the page cache and has the
     /// kernel write them back after this many bytes (0: never); at the end it syncs them, as a
     /// checkpoint does. The latencies are those of the durable session.
     Flush(u64),
+}
+
+impl Work {
+    /// Whether all of its I/Os are writes of the scratch file.
+    pub(crate) fn only_writes(self) -> bool {
+        matches!(self, Self::Fill | Self::RandomWrite | Self::SequentialWrite)
+    }
+
+    /// Whether some of its I/Os are such writes.
+    pub(crate) fn writes(self) -> bool {
+        self.only_writes() || matches!(self, Self::Mixed(_))
+    }
 }
 
 /// Something to do for a while.
@@ -104,9 +122,14 @@ impl Window {
 
     /// Adds an I/O that has completed.
     pub(crate) fn record(&mut self, bytes: u64, latency: Duration) {
+        self.record_without_time(bytes);
+        self.record_time(latency);
+    }
+
+    /// Adds an I/O whose time isn't shown.
+    pub(crate) fn record_without_time(&mut self, bytes: u64) {
         self.count += 1;
         self.bytes += bytes;
-        self.record_time(latency);
     }
 
     /// Adds the time of an I/O that is counted elsewhere.

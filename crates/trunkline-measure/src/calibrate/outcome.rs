@@ -71,7 +71,7 @@ impl Calibrated {
 }
 
 /// The columns of CSV and of the page's table.
-pub(crate) const COLUMNS: [&str; 13] = [
+pub(crate) const COLUMNS: [&str; 14] = [
     "work",
     "mode",
     "method",
@@ -85,12 +85,18 @@ pub(crate) const COLUMNS: [&str; 13] = [
     "p99_micros",
     "p999_micros",
     "steady",
+    "seconds",
 ];
 
 /// The cells of everything that was measured.
 pub(crate) fn rows(found: &DeviceFindings) -> Vec<Vec<String>> {
-    let single = [&found.fill, &found.latency, &found.mixed];
-    let steps = single.into_iter().flatten().chain(&found.sizes).chain(&found.depths).map(step);
+    // A report of an older version has no other mixed load.
+    let mixed = found.mixed.iter().filter(|_| found.mixed_depths.is_empty());
+    let single = [&found.fill, &found.latency];
+    let steps = single.into_iter().flatten().chain(&found.sizes).chain(&found.depths).chain(mixed);
+    let steps = steps.chain(&found.mixed_depths);
+    let steps = steps.chain(&found.random_writes).chain(&found.sequential_writes);
+    let steps = steps.chain(&found.durable_sessions).chain(&found.durable_sizes).map(step);
     let cases = [
         ("random read, in turn", &found.in_flight),
         ("buffered read in order", &found.combined),
@@ -117,7 +123,7 @@ fn step(step: &Step) -> Vec<String> {
         step.bytes_per_second.median.to_string(),
     ];
     row.extend(times(step.micros));
-    row.push(step.steady.to_string());
+    row.extend([step.steady.to_string(), step.seconds.to_string()]);
     row
 }
 
@@ -137,7 +143,7 @@ fn case(work: &str, case: &Case) -> Vec<String> {
         String::new(),
     ];
     row.extend(times(case.micros));
-    row.push(String::new());
+    row.extend([String::new(), String::new()]);
     row
 }
 

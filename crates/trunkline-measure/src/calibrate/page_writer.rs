@@ -14,15 +14,16 @@ use crate::error::MeasureError;
 /// Whether to end is asked after every megabyte.
 const ASKED_EVERY: u64 = 1 << 20;
 
-/// Writes the pages of a range, or of a part of it if `ends` returns true, in order and begins their writeback after every `after` bytes (0:
-/// never), then syncs the file, as a checkpoint does. Returns why the writeback isn't possible, if it
-/// isn't. `file` and `handle` are the same file.
+/// Writes the pages of a range in order, or of a part of it if `ends` returns true, and begins their
+/// writeback after every `after` bytes (0: never), then syncs the file, as a checkpoint does. Returns
+/// why the writeback isn't possible, if it isn't. Both files are the same one. The blocks get stamps
+/// after `stamp`, so that none is equal to another one.
 pub(super) fn write_pages(
     session: &mut Session,
-    file: &StdFile,
-    handle: &File,
+    (file, handle): (&StdFile, &File),
     range: Range<u64>,
     after: u64,
+    mut stamp: u64,
     ends: &dyn Fn() -> bool,
 ) -> Result<Option<String>, MeasureError> {
     let fail = |error| MeasureError::file(Path::new("scratch file"), error);
@@ -30,10 +31,9 @@ pub(super) fn write_pages(
     let mut slots = Slots::new(1);
     let mut flushed = range.start;
     for at in range.clone().step_by(PAGE as usize) {
-        // No two blocks are equal.
-        for (block, bytes) in (1_u64..).zip(page.chunks_mut(4096)) {
-            bytes[..16]
-                .copy_from_slice(&[at.to_le_bytes(), (block << 32 | after).to_le_bytes()].concat());
+        for block in page.chunks_mut(4096) {
+            stamp += 1;
+            block[..16].copy_from_slice(&[at.to_le_bytes(), stamp.to_le_bytes()].concat());
         }
         file.write_all_at(&page, at).map_err(fail)?;
         let written = at + u64::from(PAGE);

@@ -1,6 +1,8 @@
 //! **Plots** of a calibration.
 
+use super::durable_sweep::DurableSweep;
 use super::findings::DeviceFindings;
+use super::limit::Limit;
 use super::step::Step;
 use crate::latency::Percentiles;
 use crate::plot::{Line, Plot};
@@ -15,7 +17,11 @@ pub(super) fn plots(found: &DeviceFindings) -> Vec<Plot> {
             step.bytes_per_second.median / 1e9
         }),
         latency(found),
+        writes(found),
+        beside_writes(found),
         sizes(found),
+        durable(found, DurableSweep::Sessions),
+        durable(found, DurableSweep::Size),
     ];
     let mut plots: Vec<Plot> = all.into_iter().flatten().collect();
     plots.extend(series(found));
@@ -69,24 +75,120 @@ fn knee(found: &DeviceFindings) -> Option<&Step> {
     found.depths.iter().find(|step| f64::from(step.depth) >= knee)
 }
 
+/// A line with a point for each step.
+fn through(steps: &[Step], name: &str, colour: usize, point: fn(&Step) -> (f64, f64)) -> Line {
+    Line::solid(name, colour, steps.iter().map(point).collect())
+}
+
 fn sizes(found: &DeviceFindings) -> Option<Plot> {
     let point = |step: &Step| (f64::from(step.size) / 1024.0, step.bytes_per_second.median / 1e9);
-    let points: Vec<(f64, f64)> = found.sizes.iter().map(point).collect();
-    (!points.is_empty()).then(|| Plot {
-        title: "GB/s against size, reads in order, 16 in flight".into(),
-        x_label: "kB of a read".into(),
+    let lines = [
+        through(&found.sizes, "reads", 0, point),
+        through(&found.sequential_writes, "writes", 1, point),
+    ];
+    let title = "GB/s against size, in order, 16 in flight";
+    drawn(lines.into()).map(|lines| Plot {
+        title: with_credit(title, found.bandwidth.as_ref(), !found.sequential_writes.is_empty()),
+        x_label: "kB of an I/O".into(),
         y_label: "GB/s".into(),
         log_x: true,
-        lines: vec![Line::solid("reads in order", 0, points)],
+        lines,
         ..Plot::default()
     })
+}
+
+/// Rates of loads that write, beside those of reads alone.
+fn writes(found: &DeviceFindings) -> Option<Plot> {
+    let point = |step: &Step| (f64::from(step.depth), step.ios_per_second.median);
+    if found.mixed_depths.is_empty() && found.random_writes.is_empty() {
+        return None;
+    }
+    let lines = vec![
+        through(&found.depths, "reads", 0, point),
+        through(&found.mixed_depths, "70 % reads", 1, point),
+        through(&found.random_writes, "writes", 2, point),
+    ];
+    let title = "IOPS against depth, random reads and writes of 8 kB";
+    drawn(lines).map(|lines| Plot {
+        title: with_credit(title, found.iops.as_ref(), true),
+        x_label: "I/Os in flight".into(),
+        y_label: "I/Os per second".into(),
+        log_x: true,
+        lines,
+        ..Plot::default()
+    })
+}
+
+/// What writes do to the latency of reads.
+fn beside_writes(found: &DeviceFindings) -> Option<Plot> {
+    if found.mixed_depths.is_empty() {
+        return None;
+    }
+    let line = |name: &str, colour, steps: &[Step], of: fn(&Percentiles) -> Option<f64>| {
+        let point = |step: &Step| Some((f64::from(step.depth), of(&step.micros?)? / 1e3));
+        Line::solid(name, colour, steps.iter().filter_map(point).collect())
+    };
+    let lines = vec![
+        line("median, reads only", 0, &found.depths, |times| Some(times.p50)),
+        line("median, 30 % writes", 1, &found.mixed_depths, |times| Some(times.p50)),
+        line("99th percentile, 30 % writes", 2, &found.mixed_depths, |times| times.p99),
+    ];
+    drawn(lines).map(|lines| Plot {
+        title: with_credit("Latency of reads beside writes, 8 kB", found.iops.as_ref(), true),
+        x_label: "I/Os in flight".into(),
+        y_label: "ms".into(),
+        log_x: true,
+        log_y: true,
+        lines,
+        ..Plot::default()
+    })
+}
+
+/// The title of a plot that has both reads and writes. Reads at rising depth and size come before the
+/// long run in which a credit ends, and loads that write come after it.
+fn with_credit(title: &str, limit: Option<&Limit>, has_writes: bool) -> String {
+    let has_burst = limit.is_some_and(|limit| limit.burst.is_some());
+    let note = if has_burst && has_writes { " (only reads alone had credit)" } else { "" };
+    format!("{title}{note}")
+}
+
+fn durable(found: &DeviceFindings, sweep: DurableSweep) -> Option<Plot> {
+    let (title, x_label) = match sweep {
+        DurableSweep::Sessions => ("Durable writes of 8 kB against sessions", "sessions"),
+        DurableSweep::Size => ("Durable writes of one session against size", "kB of a write"),
+    };
+    let steps = sweep.steps(found);
+    let method = &steps.first()?.method;
+    let line = |name: &str, colour, of: fn(&Percentiles) -> Option<f64>| {
+        let point = |step: &Step| Some((f64::from(sweep.place(step)), of(&step.micros?)? / 1e3));
+        Line::solid(name, colour, steps.iter().filter_map(point).collect())
+    };
+    let lines = vec![
+        line("median", 0, |times| Some(times.p50)),
+        line("99th percentile", 1, |times| times.p99),
+    ];
+    drawn(lines).map(|lines| Plot {
+        title: format!("{title}, {method}"),
+        x_label: x_label.to_owned(),
+        y_label: "ms".into(),
+        log_x: true,
+        log_y: true,
+        lines,
+        ..Plot::default()
+    })
+}
+
+/// The lines that have points, if there are any.
+fn drawn(lines: Vec<Line>) -> Option<Vec<Line>> {
+    let lines: Vec<Line> = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
+    (!lines.is_empty()).then_some(lines)
 }
 
 /// The long runs, on which the steady state is judged.
 fn series(found: &DeviceFindings) -> Vec<Plot> {
     let limits = [&found.bandwidth, &found.iops];
     let drawn = found.series.iter().zip(limits).filter(|(series, _)| !series.points.is_empty());
-    let plot = |(series, limit): (&super::findings::Series, &Option<super::limit::Limit>)| {
+    let plot = |(series, limit): (&super::findings::Series, &Option<Limit>)| {
         let mut lines = vec![Line::solid(&series.name, 0, series.points.clone())];
         let ends = series.points.first().zip(series.points.last());
         if let (Some(limit), Some((first, last))) = (limit, ends) {

@@ -2,7 +2,8 @@
 //!
 //! Reads and fills keep a number of I/Os in flight from one session, as a read stream does. They
 //! bypass the page cache if the file system can, unless the load asks for buffered reads. Buffered
-//! reads begin with an empty cache, and the cache is emptied again in each window.
+//! reads begin with an empty cache, and the cache is emptied again in each window. Writes that may
+//! stay in memory are synced (`write_sync`).
 //!
 //! Durable writes use plain system calls in threads of their own (`durable_session`), because that
 //! is how a server writes its log.
@@ -23,10 +24,11 @@ use trunkline_aio::{
     UringSettings, WorkerSettings,
 };
 
-use super::durable_session::{DurableSession, run_sessions};
+use super::durable_session::{DurableSession, Written, cut, run_sessions};
 use super::load::{Device, DeviceError, Load, PAGE, Window, Work};
 use super::page_writer::write_pages;
 use super::search::{DEPTH_MAX, LARGE, LARGE_DEPTH};
+use super::write_sync::WriteSync;
 use crate::error::MeasureError;
 use crate::watcher::Watcher;
 
@@ -38,8 +40,8 @@ const HANDLES: (u32, u32, u32) = (DEPTH_MAX + 256, 32, 64);
 pub(crate) const LOG_BYTES: u64 = 16 << 20;
 /// Bytes of a block that may be stored only once if it is equal to another one.
 const BLOCK: usize = 4096;
-/// A buffered fill is synced after this many bytes.
-const FILL_SYNC: u64 = 16 << 20;
+/// Each run of a durable session has this many stamps for its blocks, which would be 16 TB.
+const STAMPS_OF_RUN: u64 = 1 << 32;
 /// The page cache is emptied when at most this part of the file, one over this, has been read into it.
 const CACHED_PART: u64 = 8;
 /// Page writes of one round of flush settings.
@@ -65,6 +67,8 @@ pub(crate) struct RealDevice {
     buffered: File,
     /// The reason is shown if there is no direct I/O.
     direct: Result<File, String>,
+    /// Whether the file system may ignore that I/O is direct.
+    is_doubtful: bool,
     pages: Slots,
     larges: Slots,
     rng: Rng,
@@ -74,17 +78,20 @@ pub(crate) struct RealDevice {
     /// Where the next read in order begins.
     cursor: u64,
     fill_rate: f64,
-    /// Blocks that were written.
+    /// The last stamp of a block that was written. No two blocks have the same one, so no device or
+    /// file system stores equal blocks only once.
     stamps: u64,
     watcher: Arc<dyn Watcher>,
 }
 
 impl RealDevice {
-    /// Starts I/O. `directory` is shown in errors.
+    /// Starts I/O. `directory` is shown in errors. If `is_doubtful`, the file system may ignore that
+    /// I/O is direct.
     pub(crate) fn new(
         files: ScratchFiles,
         directory: &Path,
         size: u64,
+        is_doubtful: bool,
         watcher: Arc<dyn Watcher>,
     ) -> Result<Self, MeasureError> {
         let fail = |error| MeasureError::file(directory, error);
@@ -119,6 +126,7 @@ impl RealDevice {
             session,
             buffered,
             direct,
+            is_doubtful,
             pages,
             larges,
             rng,
@@ -196,7 +204,7 @@ impl RealDevice {
         }
         let places = (self.file_bytes / size).max(1);
         let place = match load.work {
-            Work::Sequential => {
+            Work::Sequential | Work::SequentialWrite => {
                 self.cursor = (self.cursor + 1) % places;
                 self.cursor
             }
@@ -204,7 +212,7 @@ impl RealDevice {
         };
         let is_write = match load.work {
             Work::Mixed(percent) => self.rng.below(100) >= u64::from(percent),
-            _ => false,
+            work => work.only_writes(),
         };
         Some((is_write, place * size))
     }
@@ -220,7 +228,7 @@ impl RealDevice {
             _ => self.buffered.clone(),
         };
         let is_cached = !file.is_direct();
-        if is_cached && load.work != Work::Fill {
+        if is_cached && !load.work.only_writes() {
             self.evict();
         }
         let is_small = load.size == PAGE;
@@ -238,11 +246,16 @@ impl RealDevice {
         }
         // If the wait was cancelled, I/Os may still use this memory, which belongs to them until then.
         *(if is_small { &mut self.pages } else { &mut self.larges }) = slots;
-        if is_cached && load.work == Work::Fill {
+        if self.write_sync(load, &file).is_some() {
             let synced = self.files.data.sync_all();
             synced.map_err(|error| MeasureError::file(&self.directory, error))?;
         }
         result
+    }
+
+    /// When pages that a load writes to this file are synced.
+    fn write_sync(&self, load: &Load, file: &File) -> Option<WriteSync> {
+        WriteSync::of(load.work, !file.is_direct() || self.is_doubtful)
     }
 
     fn keep_in_flight(
@@ -257,42 +270,41 @@ impl RealDevice {
         let end = begun.after(load.duration);
         let mut window = Window::new(self.seconds(begun));
         let mut boundary = begun.after(load.window);
-        let (mut goes_on, mut synced) = (true, self.file_bytes);
+        let (mut goes_on, mut sync) = (true, self.write_sync(load, file));
+        let reads_cached = !file.is_direct() && !load.work.only_writes();
         for slot in 0..(load.depth as usize).min(slots.len()) {
             goes_on &= self.issue(load, file, slots, slot, &mut writes)?;
         }
         while slots.pending() > 0 {
             self.session.wait_some(slots, 1).map_err(MeasureError::from)?;
-            let now = clock::now();
-            let mut free = Vec::new();
+            let mut now = clock::now();
+            let (mut free, mut written) = (Vec::new(), 0);
             while let Some(slot) = slots.first_done() {
                 let Some(outcome) = slots.take(slot) else { break };
                 if outcome.status != Status::Ok || outcome.count != load.size {
                     let error = io::Error::other(slots.describe(outcome));
                     return Err(MeasureError::file(&self.directory, error).into());
                 }
-                match writes[slot] && load.work != Work::Fill {
-                    true => {
-                        (window.count, window.bytes) =
-                            (window.count + 1, window.bytes + u64::from(load.size))
-                    }
+                // The latencies of a mixed load are those of reads. A write that is synced later isn't
+                // over when it completes, so its time would be that of a copy in memory.
+                match writes[slot] && (sync.is_some() || !load.work.only_writes()) {
+                    true => window.record_without_time(load.size.into()),
                     false => window.record(load.size.into(), slots.device_time(slot)),
                 }
+                written += if writes[slot] { u64::from(load.size) } else { 0 };
                 free.push(slot);
             }
             if load.work == Work::Fill {
-                self.file_bytes += free.len() as u64 * u64::from(load.size);
+                self.file_bytes += written;
             }
-            let is_cached = !file.is_direct();
-            if is_cached && load.work == Work::Fill && self.file_bytes >= synced + FILL_SYNC {
-                // Otherwise, the page cache would take the whole file at once.
-                synced = self.file_bytes;
-                let written = self.files.data.sync_data();
-                written.map_err(|error| MeasureError::file(&self.directory, error))?;
-            }
-            let reads_cached = is_cached && load.work != Work::Fill;
             let is_large = reads_cached && window.bytes >= self.file_bytes / CACHED_PART;
-            if goes_on && (now >= boundary || is_large) {
+            let ends = |now: Time| goes_on && (now >= boundary || is_large);
+            if sync.as_mut().is_some_and(|sync| sync.is_due(written, ends(now))) {
+                let synced = self.files.data.sync_data();
+                synced.map_err(|error| MeasureError::file(&self.directory, error))?;
+                now = clock::now();
+            }
+            if ends(now) {
                 window.seconds = self.seconds(now) - window.begin;
                 let next = Window::new(self.seconds(now));
                 goes_on = each(std::mem::replace(&mut window, next)) && now < end;
@@ -331,7 +343,7 @@ impl RealDevice {
         let Some((is_write, offset)) = self.next_io(load) else { return Ok(false) };
         writes[slot] = is_write;
         if is_write {
-            self.stamp(slots, slot, offset);
+            self.stamp(slots, slot, offset, load.size);
         }
         let io = self.session.acquire(Class::LookAhead).map_err(MeasureError::from)?;
         let issued = match is_write {
@@ -347,18 +359,27 @@ impl RealDevice {
         }
     }
 
-    /// Makes each 4 kB of a write differ from everything that was written, so that no device or file
-    /// system stores equal blocks only once.
-    fn stamp(&mut self, slots: &mut Slots, slot: usize, offset: u64) {
-        for block in slots.memory(slot).into_iter().flatten().flat_map(|it| it.chunks_mut(BLOCK)) {
+    /// Makes each 4 kB of a write differ from everything that was written.
+    fn stamp(&mut self, slots: &mut Slots, slot: usize, offset: u64, size: u32) {
+        let blocks = slots.memory(slot).into_iter().flatten().flat_map(|it| it.chunks_mut(BLOCK));
+        for block in blocks.take(size as usize / BLOCK) {
             self.stamps += 1;
-            let bytes = [offset.to_le_bytes(), self.stamps.to_le_bytes()].concat();
-            block[..bytes.len()].copy_from_slice(&bytes);
+            block[..8].copy_from_slice(&offset.to_le_bytes());
+            block[8..16].copy_from_slice(&self.stamps.to_le_bytes());
         }
     }
 
-    fn durable(&self, load: &Load) -> Result<Vec<Duration>, MeasureError> {
+    /// The stamps of one run of sessions begin after this one. Sessions may share it, because each
+    /// writes to another place.
+    fn stamps_of_run(&mut self) -> u64 {
+        let first = self.stamps;
+        self.stamps += STAMPS_OF_RUN;
+        first
+    }
+
+    fn durable(&mut self, load: &Load) -> Result<Vec<Written>, MeasureError> {
         let Work::Durable(method) = load.work else { return Ok(Vec::new()) };
+        let stamp = self.stamps_of_run();
         let end = clock::now().after(load.duration);
         let watcher = Arc::clone(&self.watcher);
         let ends = Arc::new(move || clock::now() >= end || watcher.cancelled());
@@ -367,13 +388,15 @@ impl RealDevice {
             method,
             first: u64::from(number) * LOG_BYTES / 32,
             bytes: LOG_BYTES / 32,
+            size: load.size,
+            stamp,
         };
         run_sessions((0..load.depth.min(32)).map(session).collect(), ends, || Ok(()))
-            .map(|(times, ())| times)
+            .map(|(writes, ())| writes)
             .map_err(|error| self.named(error))
     }
 
-    fn flush(&mut self, load: &Load, after: u64) -> Result<Vec<Duration>, DeviceError> {
+    fn flush(&mut self, load: &Load, after: u64) -> Result<Vec<Written>, DeviceError> {
         // As PostgreSQL, which calls sync_file_range in the process that writes.
         self.aio.set_method(MethodKind::Sync);
         let bytes = (self.fill_rate * load.duration.as_secs_f64()) as u64;
@@ -386,7 +409,10 @@ impl RealDevice {
             method: super::load::SyncMethod::Fdatasync,
             first: 0,
             bytes: LOG_BYTES,
+            size: PAGE,
+            stamp: self.stamps_of_run(),
         };
+        let stamp = self.stamps_of_run();
         let is_done = Arc::new(Futex::new(0));
         let (done, watcher) = (Arc::clone(&is_done), Arc::clone(&self.watcher));
         let ends = Arc::new(move || done.epoch() != 0 || watcher.cancelled());
@@ -397,14 +423,15 @@ impl RealDevice {
         let ran = run_sessions(vec![session], ends, || {
             let range = first..first + bytes;
             let ends = || clock::now() >= late || watcher.cancelled();
-            let written = write_pages(session_of_pages, file, buffered, range, after, &ends);
+            let files = (file, buffered);
+            let written = write_pages(session_of_pages, files, range, after, stamp, &ends);
             is_done.signal();
             written
         });
-        let (times, unsupported) = ran.map_err(|error| self.named(error))?;
+        let (writes, unsupported) = ran.map_err(|error| self.named(error))?;
         match unsupported {
             Some(reason) => Err(DeviceError::Unsupported(reason)),
-            None => Ok(times),
+            None => Ok(writes),
         }
     }
 
@@ -440,7 +467,7 @@ impl Device for RealDevice {
         each: &mut dyn FnMut(Window) -> bool,
     ) -> Result<(), DeviceError> {
         let begin = self.now();
-        let times = match load.work {
+        let mut writes = match load.work {
             Work::Durable(_) => self.durable(load)?,
             Work::Flush(after) => self.flush(load, after)?,
             _ => {
@@ -455,9 +482,13 @@ impl Device for RealDevice {
                 return ran;
             }
         };
-        let mut window = Window { seconds: self.now() - begin, ..Window::new(begin) };
-        times.iter().for_each(|time| window.record(load.size.into(), *time));
-        each(window);
+        let end = self.now();
+        writes.sort_unstable_by_key(|write| write.ended);
+        let ended: Vec<(f64, Duration)> =
+            writes.iter().map(|write| (self.seconds(write.ended), write.took)).collect();
+        cut(&ended, begin, end, load).into_iter().for_each(|window| {
+            each(window);
+        });
         Ok(())
     }
 }
@@ -495,7 +526,86 @@ fn slots(aio: &Aio, count: usize, frames: u32, rng: &mut Rng) -> Result<Slots, M
 
 #[cfg(test)]
 mod tests {
-    use super::without_number;
+    use super::super::load::SyncMethod;
+    use super::*;
+    use crate::watcher::Unwatched;
+
+    /// A small scratch file that was filled.
+    fn device(home: &Path, is_doubtful: bool) -> RealDevice {
+        let new = || tempfile::tempfile_in(home).expect("a file");
+        let files = ScratchFiles { data: new(), log: new() };
+        let mut device = RealDevice::new(files, home, 16 << 20, is_doubtful, Arc::new(Unwatched))
+            .expect("a device");
+        run(&mut device, Work::Fill, LARGE);
+        device
+    }
+
+    /// Runs a load until something completes, which takes longer on a busy machine.
+    fn run(device: &mut RealDevice, work: Work, size: u32) -> Vec<Window> {
+        let is_durable = matches!(work, Work::Durable(_));
+        let load = Load {
+            work,
+            is_direct: device.is_direct() && !is_durable,
+            method: None,
+            workers: 4,
+            depth: if is_durable { 1 } else { 4 },
+            size,
+            pause: Duration::ZERO,
+            duration: Duration::from_millis(100),
+            window: Duration::from_millis(20),
+        };
+        loop {
+            let mut windows = Vec::new();
+            let ran = device.run(&load, &mut |window| {
+                windows.push(window);
+                true
+            });
+            assert!(ran.is_ok(), "{work:?}: {ran:?}");
+            if windows.iter().any(|window| window.count > 0) {
+                return windows;
+            }
+        }
+    }
+
+    #[test]
+    fn writes_that_may_be_in_memory_have_no_latency() {
+        let home = tempfile::tempdir().expect("a directory");
+        for is_doubtful in [true, false] {
+            let mut device = device(home.path(), is_doubtful);
+            let has_latency = !is_doubtful && device.is_direct();
+            for work in [Work::RandomWrite, Work::SequentialWrite, Work::Mixed(0), Work::Random] {
+                let windows = run(&mut device, work, PAGE);
+                let count: u64 = windows.iter().map(|window| window.count).sum();
+                let times: u64 = windows.iter().map(|window| window.latency.len()).sum();
+                let expected = match work {
+                    Work::Random => count,
+                    Work::Mixed(_) => 0,
+                    _ => {
+                        if has_latency {
+                            count
+                        } else {
+                            0
+                        }
+                    }
+                };
+                assert_eq!(times, expected, "{work:?}, {is_doubtful}");
+            }
+        }
+    }
+
+    #[test]
+    fn durable_runs_write_other_blocks_at_the_same_place() {
+        let home = tempfile::tempdir().expect("a directory");
+        let mut device = device(home.path(), false);
+        let mut blocks = Vec::new();
+        for _ in 0..3 {
+            run(&mut device, Work::Durable(SyncMethod::Fdatasync), PAGE);
+            let mut block = vec![0; BLOCK];
+            device.files.log.read_exact_at(&mut block, 0).expect("a block");
+            blocks.push(block);
+        }
+        assert!(blocks[0] != blocks[1] && blocks[1] != blocks[2]);
+    }
 
     #[test]
     fn messages_have_no_error_numbers() {

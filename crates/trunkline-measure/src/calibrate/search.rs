@@ -3,11 +3,12 @@
 //! ```text
 //!   fill ─▶ sizes ─▶ long sequential run ─▶ latency ─▶ depths ─▶ long random run
 //!                                                           │
-//!        flush settings ◀─ durable writes ◀─ I/O methods ◀─ mixed
+//!     writes ◀─ flush settings ◀─ durable writes ◀─ I/O methods
 //! ```
 //! What uses up bandwidth comes first, without a pause, because a credit for bytes is earned back
 //! while small reads run. The latency is measured with long pauses: a closed loop without pauses
-//! can't tell a latency of 0.2 ms from a limit of 5,000 I/Os per second.
+//! can't tell a latency of 0.2 ms from a limit of 5,000 I/Os per second. Mixed loads and writes at
+//! rising depth and size (`write_search`) come last, because a device may read slower after them.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use super::comparison::{Contestant, Measure, is_late, is_over};
 use super::findings::{Concurrency, DeviceFindings, Series};
 use super::ledger::{Ledger, Unit};
 use super::limit::{DRAINED, Limit, find_limit};
-use super::load::{Device, DeviceError, Load, PAGE, SyncMethod, Window, Work};
+use super::load::{DEFAULT_DEPTH, Device, DeviceError, Load, PAGE, SyncMethod, Window, Work};
 use super::steady::is_steady;
 use super::step::{Step, rate, settled, work_name};
 use super::sweep;
@@ -31,14 +32,12 @@ use crate::watcher::Watcher;
 pub(crate) const LARGE: u32 = 1 << 20;
 /// Large I/Os in flight.
 pub(crate) const LARGE_DEPTH: u32 = 32;
-/// Reads in flight at rising size: PostgreSQL's default of `effective_io_concurrency`.
-pub(crate) const DEFAULT_DEPTH: u32 = 16;
 /// Deepest queue.
 pub(crate) const DEPTH_MAX: u32 = 1024;
 /// Most workers of PostgreSQL (`io_workers`, `io_max_workers`).
 pub(crate) const WORKERS_MAX: u32 = 32;
 /// A method is compared with at most this many reads in flight.
-const METHOD_DEPTH_MAX: u32 = 256;
+pub(crate) const METHOD_DEPTH_MAX: u32 = 256;
 /// Pause between two reads while the latency is measured.
 const PAUSE: Duration = Duration::from_millis(10);
 /// A step that a credit permits isn't shorter than this, in seconds.
@@ -64,11 +63,11 @@ pub(crate) enum Ended {
 
 /// A search that is running.
 pub(crate) struct Search<'d> {
-    device: &'d mut dyn Device,
+    pub(super) device: &'d mut dyn Device,
     watcher: Arc<dyn Watcher>,
-    plan: TimePlan,
-    ledger: Ledger,
-    begun: f64,
+    pub(super) plan: TimePlan,
+    pub(super) ledger: Ledger,
+    pub(super) begun: f64,
     /// The largest `io_combine_limit` that may be recommended.
     combine_max: u32,
     /// Whether an I/O failed, so that a part is missing.
@@ -97,15 +96,15 @@ impl<'d> Search<'d> {
         self.latency()?;
         self.survive("random reads", Self::random)?;
         self.found.tell_limits_apart(LARGE, DEPTH_MAX);
-        self.survive("mixed reads and writes", Self::mixed)?;
         self.survive("I/O methods", Self::methods)?;
         self.survive("durable writes", Self::durable)?;
-        self.survive("flush settings", Self::flush)
+        self.survive("flush settings", Self::flush)?;
+        self.writes()
     }
 
     /// Runs a part without which the others still have their results. An I/O that fails ends only this
     /// part.
-    fn survive(
+    pub(super) fn survive(
         &mut self,
         what: &str,
         part: impl FnOnce(&mut Self) -> Result<(), Ended>,
@@ -233,12 +232,12 @@ impl<'d> Search<'d> {
         let best = sweep::best(self.found.depths.iter().map(|step| step.ios_per_second));
         let knee = sweep::knee(&points).unwrap_or(1.0);
         let latency = self.found.latency_seconds();
-        let concurrency = |rate| {
-            let of = |latency| Concurrency { is_cut, ..Concurrency::of(latency, rate, knee) };
-            latency.map(of)
-        };
+        let deepest = self.found.depths.last().map(|step| step.depth);
+        let cut_after = deepest.filter(|_| is_cut);
+        let concurrency =
+            |rate| latency.map(|latency| Concurrency::of(latency, rate, knee, cut_after));
         self.found.concurrency = concurrency(best.median);
-        self.compare_depths(self.concurrency())?;
+        self.compare_depths(self.found.concurrency_or_default())?;
         let depth = ((2.0 * knee).ceil() as u32).clamp(2, DEPTH_MAX);
         let load = self.load(Work::Random, depth, PAGE);
         let (run, ended) =
@@ -301,16 +300,8 @@ impl<'d> Search<'d> {
         Ok((swept, false))
     }
 
-    fn mixed(&mut self) -> Result<(), Ended> {
-        let depth = self.concurrency().min(METHOD_DEPTH_MAX);
-        let load = Load { duration: self.plan.mixed(), ..self.load(Work::Mixed(70), depth, PAGE) };
-        let windows = self.must(&load, "mixed reads and writes")?;
-        self.found.mixed = Step::of(&load, &windows);
-        Ok(())
-    }
-
     fn methods(&mut self) -> Result<(), Ended> {
-        let depth = self.concurrency().clamp(DEFAULT_DEPTH, METHOD_DEPTH_MAX);
+        let depth = self.found.concurrency_or_default().clamp(DEFAULT_DEPTH, METHOD_DEPTH_MAX);
         let most = depth.min(WORKERS_MAX);
         let case = |name: &str, method, workers: u32, size: u32| {
             let kind = if size == PAGE { Work::Random } else { Work::Sequential };
@@ -443,7 +434,7 @@ impl<'d> Search<'d> {
     }
 
     /// A load that every device must be able to do.
-    fn must(&mut self, load: &Load, what: &str) -> Result<Vec<Window>, Ended> {
+    pub(super) fn must(&mut self, load: &Load, what: &str) -> Result<Vec<Window>, Ended> {
         let mut windows = Vec::new();
         let ran = self.observe(load, what, &mut |_| true, &mut windows);
         ran.map_err(|refused| refused.of_needed(what))?;
@@ -486,7 +477,7 @@ impl<'d> Search<'d> {
     }
 
     /// A load with the usual values.
-    fn load(&self, work: Work, depth: u32, size: u32) -> Load {
+    pub(super) fn load(&self, work: Work, depth: u32, size: u32) -> Load {
         Load {
             work,
             is_direct: self.device.is_direct(),
@@ -498,10 +489,6 @@ impl<'d> Search<'d> {
             duration: self.plan.step,
             window: self.plan.window,
         }
-    }
-
-    fn concurrency(&self) -> u32 {
-        self.found.concurrency.map_or(DEFAULT_DEPTH, |found| found.recommended)
     }
 
     fn keep_series(&mut self, name: &str, unit: &str, run: &[Window], of: Unit) {

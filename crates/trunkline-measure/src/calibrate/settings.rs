@@ -4,9 +4,10 @@
 //! |---|---|
 //! | `io_method` | `io_uring` if cold buffered reads are faster with it than with as many workers as help, by at least 5 % and outside of the interval, and reads in order aren't slower; for PostgreSQL commented out, because a server without it doesn't start |
 //! | `io_workers`, `io_max_workers` | as many as reads in flight, at most 32, if that is measured to be faster than the default |
+//! | `io_min_workers` | the maximum, if that is measured to be faster than three workers |
 //! | `effective_io_concurrency`, `maintenance_io_concurrency` | the knee of random reads, if it is above 16 and faster when both are measured in turn; with workers no more than their number |
 //! | `io_combine_limit` | the smallest size that reaches 95 % of the bandwidth, if it is above 128 kB, faster when both are measured in turn, and a session may pin four of them |
-//! | `random_page_cost` | a tenth of the ratio of a random read to a page in order, between 1 and 4 |
+//! | `random_page_cost` | the ratio of a random read to a page in order, if it is below 4 |
 //! | `wal_sync_method` | `open_datasync` if its interval excludes `fdatasync` with one session, and it isn't slower with eight |
 //! | `checkpoint_flush_after` | the shortest mean time of commits beside page writes, if its interval excludes the default |
 //!
@@ -16,8 +17,8 @@ use super::comparison::Case;
 use super::confidence::Confidence;
 use super::findings::{CONCURRENCY_MAX, DeviceFindings};
 use super::line::{Line, Lines, Target};
-use super::load::PAGE;
-use super::search::{COMBINE, DEFAULT_DEPTH, DURABLE_SESSIONS, LARGE, WORKERS_MAX, most_workers};
+use super::load::{DEFAULT_DEPTH, PAGE};
+use super::search::{COMBINE, DURABLE_SESSIONS, LARGE, WORKERS_MAX, most_workers};
 use super::step::Step;
 use crate::estimate::Estimate;
 use crate::rounding::rounded;
@@ -26,11 +27,13 @@ use crate::rounding::rounded;
 const GAIN_MIN: f64 = 1.05;
 /// A change may cost this much elsewhere, as the interval of the ratio says.
 const LOSS_MAX: f64 = 0.95;
-/// PostgreSQL's default of `random_page_cost`. Its manual explains it as random reads that are 40
-/// times as slow as reads in order, of which 90 % are expected in the cache.
+/// PostgreSQL's default of `random_page_cost`.
 const PAGE_COST: f64 = 4.0;
-/// The part of random reads that PostgreSQL's manual expects to miss the cache.
-const MISSES: f64 = 0.1;
+/// Workers of PostgreSQL 18 by default. Later versions begin with two (`io_min_workers`), which weren't
+/// measured and aren't faster.
+const FEW_WORKERS: u32 = 3;
+/// Workers that PostgreSQL 19 and trunkline have at most by default.
+const WORKERS_DEFAULT: u32 = 8;
 /// `io_max_concurrency = -1` gives a session at most this many.
 const OWN_CONCURRENCY: u32 = 64;
 /// Processes of a server with default settings that have I/O handles of their own.
@@ -107,33 +110,26 @@ fn io_method(found: &DeviceFindings, target: Target, is_complete: bool) -> (Meth
     let case = |name: &str| case(&found.methods, name);
     let most = found.concurrency.map_or(DEFAULT_DEPTH, |found| found.recommended);
     let most = most.clamp(DEFAULT_DEPTH, WORKERS_MAX);
-    let default_workers = if target == Target::Postgres18 { 3 } else { 8 };
+    let default_workers = match target {
+        Target::Postgres18 => FEW_WORKERS,
+        _ => WORKERS_DEFAULT,
+    };
     let names = [most_workers(default_workers), most_workers(most)];
-    let (Some(default), Some(many)) = (case(&names[0]), case(&names[1])) else {
+    let (Some(few), Some(many)) = (case(&names[0]), case(&names[1])) else {
         return (Method { is_uring: false, workers: default_workers }, Vec::new());
     };
-    let [seq_default, seq_many] =
-        [0, 1].map(|at: usize| case(&format!("sequential, {}", names[at])));
-    let may_help = !is_slower(seq_many, seq_default);
-    let measured = (is_faster(many, default) && may_help).then(|| {
-        (
-            format!("Cold random reads: {}, {}.", shown(default), shown(many)),
-            confidence(many, is_complete),
-            loss(many, default, "of these reads"),
-        )
-    });
-    let help = measured.or_else(|| {
-        burst_of_workers(found, default_workers, most, is_complete).filter(|_| may_help)
-    });
-    let workers = if help.is_some() { most } else { default_workers };
+    let workers = match gain_of_workers(found, default_workers, most, is_complete) {
+        Some(_) => most,
+        None => default_workers,
+    };
     let uring = case("io_uring");
     let is_faster_uring = uring.is_some_and(|uring| {
         is_faster(uring, many)
-            && is_faster(uring, default)
-            && !is_slower(case("sequential, io_uring"), seq_many)
+            && is_faster(uring, few)
+            && !is_slower(case("sequential, io_uring"), case(&sequential(most)))
     });
     let shown: Vec<String> =
-        [Some(default), Some(many), uring].into_iter().flatten().map(shown).collect();
+        [Some(few), Some(many), uring].into_iter().flatten().map(shown).collect();
     let what = format!(
         "Cold random reads through the page cache with trunkline's engine, {} in flight{}: {}.",
         many.depth,
@@ -147,7 +143,7 @@ fn io_method(found: &DeviceFindings, target: Target, is_complete: bool) -> (Meth
     };
     let line = match uring {
         Some(uring) if is_faster_uring => {
-            let loss = loss(uring, default, "of these reads");
+            let loss = loss(uring, few, "of these reads");
             let line = Line::change("io_method", "io_uring", what, sure(uring), loss);
             match target {
                 // It uses another method where io_uring is missing.
@@ -162,24 +158,58 @@ fn io_method(found: &DeviceFindings, target: Target, is_complete: bool) -> (Meth
         _ => {
             let why = found.no_uring.as_ref().map_or(String::new(), |why| format!(" {why}."));
             let stays = match uring {
-                Some(uring) if is_faster(uring, default) => {
+                Some(uring) if is_faster(uring, few) => {
                     "io_uring isn't faster than enough workers in random reads, or slower in order, so \
                      the default stays."
                 }
                 _ => "io_uring wasn't measured to be faster, so the default stays.",
             };
-            Line::default("io_method", "worker", format!("{what}{why}"), sure(default))
-                .because(stays)
+            Line::default("io_method", "worker", format!("{what}{why}"), sure(few)).because(stays)
         }
     };
     let is_uring = line.changed;
     let mut lines = vec![line];
-    lines.extend(worker_lines(target, is_uring, most, help, (default, many), is_complete));
+    let mut add = |name, value, numbers, note| {
+        lines.extend(worker_line(found, (name, value), numbers, is_uring, note, is_complete));
+    };
+    match target {
+        Target::Postgres18 => add("io_workers", "3", (default_workers, most), ""),
+        _ => {
+            add("io_min_workers", "2", (FEW_WORKERS, workers), POOL_GROWS);
+            add("io_max_workers", "8", (default_workers, most), "");
+        }
+    }
     (Method { is_uring, workers }, lines)
 }
 
 /// What was measured, how sure it is, and what the default loses.
 type Gain = (String, Confidence, (Option<f64>, String));
+
+/// Why the workers that a pool begins with matter.
+const POOL_GROWS: &str = " A server begins with io_min_workers and adds one every 100 ms \
+                          (io_worker_launch_interval), which is too late for a shorter query.";
+
+/// The case of reads in order with this many workers.
+fn sequential(workers: u32) -> String {
+    format!("sequential, {}", most_workers(workers))
+}
+
+/// What more workers gain, if they don't make reads in order slower.
+fn gain_of_workers(found: &DeviceFindings, few: u32, many: u32, is_complete: bool) -> Option<Gain> {
+    let case = |name: &str| case(&found.methods, name);
+    if is_slower(case(&sequential(many)), case(&sequential(few))) {
+        return None;
+    }
+    let (default, best) = case(&most_workers(few)).zip(case(&most_workers(many)))?;
+    let measured = is_faster(best, default).then(|| {
+        (
+            format!("Cold random reads: {}, {}.", shown(default), shown(best)),
+            confidence(best, is_complete),
+            loss(best, default, "of these reads"),
+        )
+    });
+    measured.or_else(|| burst_of_workers(found, few, many, is_complete))
+}
 
 /// What more workers gain while a burst credit lasts, from the sweep of depths. The methods are compared
 /// after the credit has ended, when fewer workers are enough.
@@ -210,34 +240,29 @@ fn burst_of_workers(
     Some((what, sure, (Some(percent), text)))
 }
 
-fn worker_lines(
-    target: Target,
+/// A line of the pool of workers: `many` of them, if that is measured to be faster than `few`.
+fn worker_line(
+    found: &DeviceFindings,
+    (name, value): (&str, &str),
+    (few, many): (u32, u32),
     is_uring: bool,
-    most: u32,
-    help: Option<Gain>,
-    (default, many): (&Case, &Case),
+    note: &str,
     is_complete: bool,
-) -> Vec<Line> {
-    let (name, value) = match target {
-        Target::Postgres18 => ("io_workers", "3"),
-        _ => ("io_max_workers", "8"),
-    };
-    let sure = confidence(many, is_complete);
-    let line = match help {
-        _ if is_uring => {
-            Line::unused(name, value, "Has no effect with io_method = io_uring.", sure)
-        }
-        Some((what, sure, loss)) => Line::change(name, most, what, sure, loss),
+) -> Option<Line> {
+    let case = |workers| case(&found.methods, &most_workers(workers));
+    let (default, best) = case(few).zip(case(many))?;
+    let sure = confidence(best, is_complete);
+    if is_uring {
+        let why = "Has no effect with io_method = io_uring.";
+        return Some(Line::unused(name, value, why, sure));
+    }
+    Some(match gain_of_workers(found, few, many, is_complete) {
+        Some((what, sure, loss)) => Line::change(name, many, format!("{what}{note}"), sure, loss),
         None => {
-            let what = format!("Cold random reads: {}, {}.", shown(default), shown(many));
+            let what = format!("Cold random reads: {}, {}.", shown(default), shown(best));
             Line::default(name, value, what, sure)
         }
-    };
-    let least = (target != Target::Postgres18).then(|| {
-        let why = "Not measured: how many workers wait for work changes only how fast reads begin.";
-        Line::unused("io_min_workers", "2", why, sure)
-    });
-    least.into_iter().chain([line]).collect()
+    })
 }
 
 fn concurrency(
@@ -378,7 +403,7 @@ fn is_larger_faster(large: &Case, default: &Case, size: u32) -> bool {
 /// An index scan in 18 and 19 waits for each page, so its time is the latency.
 pub(crate) fn page_cost(latency_seconds: f64, bytes_per_second: f64) -> f64 {
     let ratio = latency_seconds / (f64::from(PAGE) / bytes_per_second);
-    rounded((ratio * MISSES).clamp(1.0, PAGE_COST), 1)
+    rounded(ratio.clamp(1.0, PAGE_COST), 1)
 }
 
 /// How long a random read takes, in seconds: what a server waits for it, idle or at once after the
@@ -400,13 +425,14 @@ fn random_page_cost(found: &DeviceFindings, is_complete: bool) -> Option<Line> {
     let cost = page_cost(random, rate);
     let page = f64::from(PAGE) / rate;
     let what = format!(
-        "A random read takes {:.0} µs, a page in order {:.1} µs, {:.0} times less; as in the default of 4, \
-         90 % of random reads are taken to be cached, which isn't measured.",
+        "A random read takes {:.0} µs, a page in order {:.1} µs, {:.1} times less, if neither is cached. \
+         How many are cached isn't measured. With a lower value, the planner prefers index scans, which \
+         wait for each read, to bitmap scans, which don't.",
         random * 1e6,
         page * 1e6,
         random / page,
     );
-    // The part of cached reads is an assumption.
+    // How much of it is cached, a server knows only while it runs.
     let sure = Confidence::of(&bandwidth.sustained, bandwidth.steady, is_complete).lower();
     let name = "random_page_cost";
     if cost * GAIN_MIN >= PAGE_COST {

@@ -27,6 +27,12 @@ pub(super) struct SimulatedDevice {
     pub(super) neighbour: Option<Duration>,
     /// This work fails.
     pub(super) fails: Option<Work>,
+    /// Everything takes longer by this time after the first mixed load or write without a sync, other
+    /// than the fill.
+    pub(super) wear: Option<Duration>,
+    is_worn: bool,
+    /// Bytes of all I/Os.
+    pub(super) bytes: u64,
 }
 
 impl SimulatedDevice {
@@ -42,19 +48,18 @@ impl SimulatedDevice {
             count: 0,
             neighbour: None,
             fails: None,
+            wear: None,
+            is_worn: false,
+            bytes: 0,
         }
     }
 
     /// Starts an I/O now. Returns when it completes.
     fn start(&mut self, load: &Load) -> Time {
-        let done = match load.work {
-            Work::Durable(_) => {
-                let written = self.disk.admit(self.now, load.size.into());
-                self.disk.admit(written, 0)
-            }
-            _ => self.disk.admit(self.now, load.size.into()),
-        };
+        let done = self.disk.admit(self.now, load.size.into());
         self.count += 1;
+        self.bytes += u64::from(load.size);
+        let done = if self.is_worn { done.after(self.wear.unwrap_or_default()) } else { done };
         let is_disturbed = self.neighbour.is_some_and(|time| load.duration > time);
         if is_disturbed && self.count.is_multiple_of(3) {
             self.disk.admit(self.now, load.size.into());
@@ -94,23 +99,30 @@ impl Device for SimulatedDevice {
         if matches!(load.work, Work::Flush(_)) {
             return Err(DeviceError::Unsupported("the simulation has no page cache".into()));
         }
+        self.is_worn |=
+            matches!(load.work, Work::Mixed(_) | Work::RandomWrite | Work::SequentialWrite);
         // An I/O method executes as many I/Os at a time as it has threads.
         let depth = match load.method {
             Some(MethodKind::Sync) => 1,
             Some(MethodKind::Worker) => load.depth.min(load.workers as u32),
             _ => load.depth,
         };
-        // When an I/O completes, and when it was started.
+        // When an I/O completes, when it was started, and whether a flush follows.
+        let is_durable = matches!(load.work, Work::Durable(_));
         let mut pending = BinaryHeap::new();
         let end = self.now.after(load.duration);
         for _ in 0..depth {
-            pending.push(Reverse((self.start(load), self.now)));
+            pending.push(Reverse((self.start(load), self.now, is_durable)));
         }
         let mut window = Window::new(self.now());
         let mut boundary = self.now.after(load.window);
         let mut goes_on = true;
-        while let Some(Reverse((done, started))) = pending.pop() {
+        while let Some(Reverse((done, started, is_flushed_next))) = pending.pop() {
             self.now = done;
+            if is_flushed_next {
+                pending.push(Reverse((self.disk.admit(done, 0), started, false)));
+                continue;
+            }
             window.record(load.size.into(), done.since(started));
             if load.work == Work::Fill {
                 self.file_bytes += u64::from(load.size);
@@ -124,7 +136,7 @@ impl Device for SimulatedDevice {
             }
             if goes_on {
                 self.now = done.after(load.pause);
-                pending.push(Reverse((self.start(load), self.now)));
+                pending.push(Reverse((self.start(load), self.now, is_durable)));
             }
         }
         if window.count > 0 {

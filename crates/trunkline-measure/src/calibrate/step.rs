@@ -106,6 +106,8 @@ pub(crate) fn work_name(work: Work) -> &'static str {
         Work::Random => "random read",
         Work::Sequential => "sequential read",
         Work::Mixed(_) => "mixed",
+        Work::RandomWrite => "random write",
+        Work::SequentialWrite => "sequential write",
         Work::Durable(_) => "durable write",
         Work::Flush(_) => "durable write beside page writes",
     }

@@ -1,5 +1,6 @@
 //! **Errors** of a server that we run.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,12 @@ pub enum ServerError {
     /// No user can run the server.
     #[error("{0}")]
     Account(String),
+    /// Settings can't be part of a configuration that is compared.
+    #[error("settings that can't be compared: {}", by_reason(.0))]
+    Settings(
+        /// Each name, with what it would break.
+        Vec<(String, &'static str)>,
+    ),
     /// A file or a process could not be used.
     #[error("\"{}\": {source}", path.display())]
     System {
@@ -59,6 +66,16 @@ pub enum ServerError {
         /// How many there should be.
         expected: i64,
     },
+    /// A setting has another value than after the server's start.
+    #[error("the server's {name} is \"{found}\", expected \"{expected}\"")]
+    Changed {
+        /// Its name.
+        name: String,
+        /// Its value.
+        found: String,
+        /// Its value after the start.
+        expected: String,
+    },
     /// The user ended the measurement.
     #[error("cancelled")]
     Cancelled,
@@ -83,6 +100,16 @@ impl ServerError {
     pub(crate) fn is_of_case(&self) -> bool {
         matches!(self, Self::Plan { .. } | Self::Work { .. })
     }
+}
+
+/// Names by their reason: `"port", "ssl" (a reason), "jit" (another)`.
+fn by_reason(refused: &[(String, &'static str)]) -> String {
+    let mut names: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (name, reason) in refused {
+        names.entry(reason).or_default().push(format!("\"{name}\""));
+    }
+    let groups = names.iter().map(|(reason, names)| format!("{} ({reason})", names.join(", ")));
+    groups.collect::<Vec<_>>().join(", ")
 }
 
 /// An error with its causes.

@@ -6,6 +6,7 @@ use std::path::Path;
 use postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::error::ServerError;
+use super::method::Setting;
 use crate::access::Scan;
 
 /// The superuser and the database of a cluster that we have created.
@@ -43,6 +44,10 @@ pub(super) fn force(scan: Scan) -> String {
         on(Scan::Index)
     )
 }
+
+/// Lets the planner choose again.
+const RESET: &str = "RESET enable_seqscan; RESET enable_bitmapscan; RESET enable_indexscan; \
+                     RESET enable_indexonlyscan; RESET enable_tidscan";
 
 impl Session {
     /// Connects through the socket in `directory`.
@@ -123,6 +128,44 @@ impl Session {
         Err(ServerError::Plan { found, expected })
     }
 
+    /// Prepares `query` as the statement `q`, with any plan. Returns that plan's nodes.
+    pub(super) fn prepare_planned(&mut self, query: &str) -> Result<String, ServerError> {
+        self.execute(&format!("DEALLOCATE ALL; {RESET}; PREPARE q AS {query}"))?;
+        let plan = self.row("EXPLAIN (FORMAT JSON, COSTS OFF) EXECUTE q")?.concat();
+        Ok(plan_nodes(&plan).join(" over "))
+    }
+
+    /// The values of these settings that are in effect. Those that the server doesn't know are left
+    /// out.
+    pub(super) fn shown(&mut self, names: &[&str]) -> Result<Vec<Setting>, ServerError> {
+        let names: Vec<String> =
+            names.iter().map(|name| format!("'{}'", name.replace('\'', "''"))).collect();
+        let sql = format!(
+            "SELECT name, current_setting(name, true) AS value FROM unnest(ARRAY[{}]) AS name \
+             WHERE current_setting(name, true) IS NOT NULL",
+            names.join(", ")
+        );
+        let rows = self.rows(&sql)?.into_iter();
+        Ok(rows.filter_map(|row| <[String; 2]>::try_from(row).ok().map(Into::into)).collect())
+    }
+
+    /// Fails if settings have other values than these.
+    pub(super) fn expect_shown(&mut self, expected: &[Setting]) -> Result<(), ServerError> {
+        let names: Vec<&str> = expected.iter().map(|one| one.0.as_str()).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let found = self.shown(&names)?;
+        match expected.iter().zip(&found).find(|(expected, found)| expected != found) {
+            Some((expected, found)) => Err(ServerError::Changed {
+                name: expected.0.clone(),
+                found: found.1.clone(),
+                expected: expected.1.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// Runs the prepared statement. Returns its number.
     pub(super) fn run_prepared(&mut self) -> Result<i64, ServerError> {
         let [sum] = self.numbers("EXECUTE q")?;
@@ -178,6 +221,11 @@ mod tests {
         {
             let text = force(scan);
             assert!(text.contains(expected) && text.matches(" = on").count() == 1, "{text}");
+            // All of them are reset for a plan that the planner chooses.
+            for name in text.split("; ").filter_map(|it| it.strip_prefix("SET ")?.split(' ').next())
+            {
+                assert!(RESET.contains(&format!("RESET {name}")), "{name}");
+            }
         }
     }
 }

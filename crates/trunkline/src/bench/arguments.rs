@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueHint;
 use clap::builder::PossibleValuesParser;
 use trunkline_engine::settings::IoMethod;
-use trunkline_measure::{Cache, Plan, RepetitionRule, Scan, ServerMethod, Workload};
+use trunkline_measure::{Cache, PLANNED, Plan, RepetitionRule, Scan, ServerMethod, Workload};
 use trunkline_sample::accounts::SCALE_MAX;
 use trunkline_slow_disk::Profile;
 
@@ -71,10 +71,23 @@ pub(crate) struct BenchArgs {
     #[arg(value_parser = number(1..=32_u32))]
     postgres_workers: Vec<u32>,
 
-    /// Kinds of scans for uniform and linear_10.
+    /// Compare two configurations of the server instead of its methods: its defaults, and the
+    /// lines of FILE, which are those of a postgresql.conf, such as trunkline calibrate -D DIR --for 18
+    /// --conf FILE writes. Both keep their own concurrency and sizes of I/Os. A case is repeated until
+    /// it is decided whether it is faster, not slower or slower, within --repetitions and --max-time.
+    /// Only reads are measured, so lines about writes make no difference.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(requires = "postgres", conflicts_with = "postgres_workers")]
+    pub(super) postgres_settings: Option<PathBuf>,
+
+    /// Measure only the server, and leave out trunkline's engine.
+    #[arg(long, requires = "postgres")]
+    only_postgres: bool,
+
+    /// Kinds of scans for uniform and linear_10 [default: sequential,bitmap,index, and planned with
+    /// --postgres-settings]. For planned, the planner of the server chooses.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    #[arg(default_value = "sequential,bitmap,index")]
-    #[arg(value_parser = PossibleValuesParser::new(Scan::ALL.map(Scan::name)))]
+    #[arg(value_parser = PossibleValuesParser::new(scan_names()))]
     scan: Vec<String>,
 
     /// Parts of all rows that queries of uniform and linear_10 select, in percent.
@@ -154,12 +167,21 @@ impl BenchArgs {
             let text = "several sessions can't be compared with a server";
             return Err(Failure::usage(text).with_hint("use --sessions 1"));
         }
+        self.check_only_postgres(context)?;
+        self.check_configurations()?;
         Ok(Plan {
             workloads,
-            scans: chosen(&self.scan, Scan::ALL, Scan::name),
+            scans: match self.scan.is_empty() {
+                true => Scan::ALL.to_vec(),
+                false => chosen(&self.scan, Scan::ALL, Scan::name),
+            },
+            planned: self.postgres_settings.is_some()
+                && (self.scan.is_empty() || self.names_planned()),
             selectivities: self.selectivities(),
             methods: if all { vec![settings.io_method()] } else { IoMethod::ALL.to_vec() },
+            // A server has no direct cases.
             direct: match context.given.contains("io_direct") {
+                _ if self.only_postgres => vec![false],
                 true => vec![settings.io_direct_data()],
                 false => vec![false, true],
             },
@@ -170,11 +192,57 @@ impl BenchArgs {
             seed: self.seed,
             // The caller adds the server's.
             servers: Vec::new(),
+            only_server: self.only_postgres,
         })
     }
 
-    /// The server's methods, in the order in which they are measured.
+    fn names_planned(&self) -> bool {
+        self.scan.iter().any(|name| name == PLANNED)
+    }
+
+    /// Fails if an option is only about trunkline's engine, which isn't measured.
+    fn check_only_postgres(&self, context: &Context<'_>) -> Result<(), Failure> {
+        if !self.only_postgres {
+            return Ok(());
+        }
+        let why = if context.given.contains("io_direct") {
+            "--io-direct has no effect with --only-postgres: the server's reads are buffered"
+        } else if self.postgres_settings.is_some() && context.given.contains("io_method") {
+            "--io-method has no effect on the configurations of a server, which have their own"
+        } else {
+            return Ok(());
+        };
+        Err(Failure::usage(why))
+    }
+
+    /// Fails if an option can't have its effect on the configurations of a server, or without them.
+    fn check_configurations(&self) -> Result<(), Failure> {
+        if self.postgres_settings.is_none() {
+            if self.names_planned() {
+                let text = "the scan planned needs two configurations of a server";
+                return Err(Failure::usage(text).with_hint("use --postgres-settings FILE"));
+            }
+            return Ok(());
+        }
+        for (name, values) in [("concurrency", &self.concurrency), ("combine", &self.combine)] {
+            // A configuration's cases would be repeated for each value, with the same settings.
+            let most = usize::from(!self.only_postgres);
+            if values.len() > most {
+                let why = match self.only_postgres {
+                    true => "has no effect on the configurations of a server, which have their own",
+                    false => "takes one value with --postgres-settings, for trunkline's engine",
+                };
+                return Err(Failure::usage(format!("--{name} {why}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The server's methods or configurations, in the order in which they are measured.
     pub(super) fn server_methods(&self, major: u32, context: &Context<'_>) -> Vec<ServerMethod> {
+        if self.postgres_settings.is_some() {
+            return ServerMethod::CONFIGURATIONS.to_vec();
+        }
         let only = context.given.contains("io_method").then(|| context.settings.io_method());
         ServerMethod::all(major, &sorted(self.postgres_workers.clone()), only)
     }
@@ -228,6 +296,11 @@ pub(super) fn no_table() -> Failure {
         "use -D DIR --table RELATION for a table of a stopped cluster, or --scratch DIR for a \
          generated one",
     )
+}
+
+/// The values of `--scan`.
+fn scan_names() -> Vec<&'static str> {
+    Scan::ALL.map(Scan::name).into_iter().chain([PLANNED]).collect()
 }
 
 /// Whether a workload writes, so that it is left out without a scratch directory.

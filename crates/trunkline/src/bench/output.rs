@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use trunkline_format::BLOCK_SIZE;
 use trunkline_measure::{
-    Cache, Ended, Estimate, Measurement, Percentiles, Report, SlowDisk, Versus,
+    Cache, Ended, Estimate, Measurement, OverDefaults, Percentiles, Report, SlowDisk, Versus,
 };
 
 use crate::exit::message;
@@ -31,6 +31,7 @@ pub(super) fn text(report: &Report) -> String {
     );
     text += &rows(report);
     text += &best(report);
+    text += &settings(report);
     let unsteady = report.measurements.iter().filter(|case| !case.steady).count();
     let _ = writeln!(
         text,
@@ -41,7 +42,8 @@ pub(super) fn text(report: &Report) -> String {
         endings(report)
     );
     if report.measurements.iter().any(|case| case.cache_held == Some(false)) {
-        text += "cache!: the page cache was not in this state when a repetition began.\n";
+        text += "cache!: the page cache was not in this state when a repetition began. Settings get no \
+                 verdict then.\n";
     }
     text
 }
@@ -72,7 +74,9 @@ fn disk(report: &Report) -> String {
 
 /// The fastest method of each system.
 fn best(report: &Report) -> String {
-    let Some(server) = &report.server else { return String::new() };
+    let Some(server) = report.server.as_ref().filter(|_| !report.best.is_empty()) else {
+        return String::new();
+    };
     let mut table = Table::new(&[
         "workload",
         "scan",
@@ -114,6 +118,64 @@ fn best(report: &Report) -> String {
         server.name,
         table.render()
     )
+}
+
+/// The server's configurations: what differs between them, and how fast they are.
+fn settings(report: &Report) -> String {
+    let Some(server) = report.server.as_ref().filter(|it| !it.configurations.is_empty()) else {
+        return String::new();
+    };
+    let mut shown = Table::new(&["setting", "defaults", "settings"]);
+    for (name, values) in server.compared_settings() {
+        shown.row([vec![name], values].concat());
+    }
+    let mut table = Table::new(&[
+        "workload",
+        "scan",
+        ">rows %",
+        "cache",
+        ">defaults",
+        ">settings",
+        ">ratio",
+        ">interval",
+        ">pairs",
+        "",
+        "plan",
+    ]);
+    for (defaults, settings) in report.settings_pairs() {
+        let over = settings.over_defaults.as_ref();
+        let known = |of: fn(&OverDefaults) -> String| over.map_or("–".to_owned(), of);
+        let percent = defaults.key.selectivity_percent.map(|percent| percent.to_string());
+        table.row(vec![
+            defaults.key.workload.clone(),
+            defaults.key.scan.clone(),
+            percent.unwrap_or_default(),
+            Measurement::cache_cell(&[defaults, settings]),
+            format!("{:.2} ms", defaults.seconds.median * 1e3),
+            format!("{:.2} ms", settings.seconds.median * 1e3),
+            known(|it| format!("×{:.2}", it.ratio.median)),
+            known(|it| format!("{:.2}..{:.2}", it.ratio.low, it.ratio.high)),
+            known(|it| it.pairs.to_string()),
+            over.map_or("too few pairs", OverDefaults::verdict_name).to_owned(),
+            plans(defaults, settings),
+        ]);
+    }
+    format!(
+        "\nWhat {} showed after its start, for the settings of the file and others that differ:\n{}\n\
+         Its time with the settings divided by that with its defaults (median of pairs, 95 % \
+         interval;\nfaster: below 1, not slower: up to 1.05, slower: above 1.05):\n{}",
+        server.name,
+        shown.render(),
+        table.render()
+    )
+}
+
+/// The plans that the planner chose in each configuration, or the common one.
+fn plans(defaults: &Measurement, settings: &Measurement) -> String {
+    match (&defaults.plan, &settings.plan) {
+        (Some(one), Some(other)) if one != other => format!("{one}; settings: {other}"),
+        (one, _) => one.clone().unwrap_or_default(),
+    }
 }
 
 fn rows(report: &Report) -> String {
@@ -169,9 +231,9 @@ fn cells(case: &Measurement) -> Vec<String> {
         percent.unwrap_or_default(),
         key.method(),
         key.mode().to_owned(),
-        format!("{}{}", key.cache_name(), if case.cache_held == Some(false) { "!" } else { "" }),
-        key.concurrency.to_string(),
-        key.combine_blocks.to_string(),
+        Measurement::cache_cell(&[case]),
+        number(key.concurrency),
+        number(key.combine_blocks),
         key.sessions.to_string(),
         format!("{:.2} ms", case.seconds.median * 1e3),
         case.seconds
@@ -187,6 +249,10 @@ fn cells(case: &Measurement) -> Vec<String> {
     ]
 }
 
+fn number(value: Option<u32>) -> String {
+    value.map_or("–".to_owned(), |value| value.to_string())
+}
+
 fn times(times: Option<Percentiles>) -> String {
     let micros = |time: Option<f64>| time.map_or("–".to_owned(), |micros| format!("{micros:.0}"));
     times.map_or("–".to_owned(), |Percentiles { p50, p99, p999, .. }| {
@@ -194,8 +260,14 @@ fn times(times: Option<Percentiles>) -> String {
     })
 }
 
-/// How the time compares with the server's: `×0.52 (0.49..0.55) of worker 12, faster`.
+/// How the time compares with the server's, or that of its settings with that of its defaults:
+/// `×0.52 (0.49..0.55) of worker 12, faster`.
 fn versus(case: &Measurement) -> String {
+    if let Some(over) = &case.over_defaults {
+        let Estimate { median, low, high } = over.ratio;
+        let verdict = over.verdict_name();
+        return format!("×{median:.2} ({low:.2}..{high:.2}) of defaults, {verdict}");
+    }
     let Some(versus) = &case.versus else { return "–".to_owned() };
     let Estimate { median, low, high } = versus.ratio;
     let workers = versus.io_workers.map(|number| format!(" {number}")).unwrap_or_default();

@@ -8,11 +8,13 @@ use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::prewarm::{Choice, select};
 use trunkline_format::Fork;
 use trunkline_measure::{
-    GuideTable, Peer, Plan, Server, ServerHandle, Sizes, Table, TablePlan, Watcher, bytes_needed,
+    GuideTable, Peer, Plan, Server, ServerHandle, ServerLines, Sizes, Table, TablePlan, Watcher,
+    bytes_needed,
 };
 use trunkline_sample::room;
 
 use super::arguments::BenchArgs;
+use crate::config_file::read_assignments;
 use crate::exit::{Failure, message};
 use crate::interrupt::{Cancel, Interrupt};
 use crate::options::Global;
@@ -37,6 +39,23 @@ impl Drop for EndServer {
     }
 }
 
+/// The lines of `--postgres-settings`, if it is given.
+pub(super) fn lines(args: &BenchArgs) -> Result<Option<ServerLines>, Failure> {
+    let Some(path) = &args.postgres_settings else { return Ok(None) };
+    let found = read_assignments(path).map_err(Failure::cannot_run)?;
+    let lines = ServerLines::new(found).map_err(|error| {
+        Failure::usage(format!("\"{}\": {error}", path.display()))
+            .with_hint("remove these lines from the file")
+    })?;
+    if lines.is_empty() {
+        let text =
+            format!("\"{}\" has no settings, so there is nothing to compare", path.display());
+        return Err(Failure::usage(text)
+            .with_hint("comments are ignored; calibrate comments out what keeps its default"));
+    }
+    Ok(Some(lines))
+}
+
 /// A server that isn't running, and whose cluster has the tables.
 pub(super) struct Prepared {
     pub(super) server: Server,
@@ -48,6 +67,7 @@ pub(super) fn prepare(
     args: &BenchArgs,
     bin: &Path,
     (scratch, plan, buffers): (&Path, &Plan, u32),
+    lines: Option<ServerLines>,
     global: &Global,
     (interrupt, watcher): (&Interrupt, Arc<dyn Watcher>),
 ) -> Result<Prepared, Failure> {
@@ -80,7 +100,10 @@ pub(super) fn prepare(
         seed: plan.seed,
         selectivities: plan.selectivities.clone(),
     };
-    let created = interrupt.wait_for("server", move || server.create(&tables).map(|()| server));
+    let created = interrupt.wait_for("server", move || {
+        server.create(&tables, lines)?;
+        Ok(server)
+    });
     match created? {
         Ok(server) => Ok(Prepared { server, end }),
         Err(_) if interrupt.requested() => Err(interrupt.failure()),

@@ -467,6 +467,39 @@ fn a_directory_without_a_server_is_refused() {
 }
 
 #[test]
+fn settings_that_cannot_be_compared_are_refused_before_anything_is_created() {
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join("lines.conf");
+    let path = file.to_string_lossy().into_owned();
+    let refused = |text: &str, more: &[&str], code: i32, expected: &str| {
+        fs::write(&file, text).expect("written");
+        let options = ["--postgres", "/bin", "--postgres-settings", &path];
+        let (found, out, err) = bench(home.path(), &[&options[..], more].concat());
+        assert!(found == code && out.is_empty() && err.contains(expected), "{found} {err}");
+        assert_eq!(names(home.path()), ["lines.conf"]);
+    };
+    let all = "Shared_Buffers = 8GB\nport = 1\nio_workers = 12\n";
+    let expected =
+        "lines.conf\": settings that can't be compared: \"port\", \"shared_buffers\" (bench";
+    refused(all, &[], 2, expected);
+    refused("include = 'x'\n", &[], 2, "only this file is read");
+    refused("#io_workers = 12\n\n", &[], 2, "has no settings, so there is nothing to compare");
+    refused("io_workers == 12\n", &[], 3, "syntax error in line 1");
+    let good = "io_workers = 12\n";
+    refused(good, &["--concurrency", "1,2"], 2, "--concurrency takes one value");
+    refused(good, &["--only-postgres", "--combine", "1"], 2, "--combine has no effect");
+    refused(good, &["--only-postgres", "--io-method", "sync"], 2, "--io-method has no effect");
+    refused(good, &["--only-postgres", "--io-direct=data"], 2, "--io-direct has no effect");
+    refused(good, &["--postgres-workers", "1"], 2, "cannot be used with");
+    // A good file is only the beginning.
+    refused(good, &[], 2, "is missing: expected a directory with the programs of a server");
+    fs::remove_file(&file).expect("removed");
+    let options = ["--postgres", "/bin", "--postgres-settings", &path];
+    let (code, _, err) = bench(home.path(), &options);
+    assert!(code == 3 && err.contains("lines.conf\": No such file"), "{code} {err}");
+}
+
+#[test]
 fn wrong_usage_of_bench_is_explained() {
     for (arguments, expected) in [
         (&["bench"][..], "no table to measure\ntrunkline: hint: use -D DIR --table RELATION"),
@@ -485,6 +518,24 @@ fn wrong_usage_of_bench_is_explained() {
         (
             &["bench", "--scratch", "/", "--sessions", "1,2", "--postgres", "/bin"],
             "several sessions can't be compared with a server",
+        ),
+        (&["bench", "--scratch", "/", "--only-postgres"], "--postgres <BINDIR>"),
+        (
+            &[
+                "bench",
+                "--scratch",
+                "/",
+                "--postgres",
+                "/bin",
+                "--only-postgres",
+                "--io-direct=data",
+            ],
+            "--io-direct has no effect with --only-postgres",
+        ),
+        (&["bench", "--scratch", "/", "--postgres-settings", "x"], "--postgres <BINDIR>"),
+        (
+            &["bench", "--scratch", "/", "--scan", "planned", "--postgres", "/bin"],
+            "hint: use --postgres-settings FILE",
         ),
     ] {
         let (code, out, err) = run(arguments);

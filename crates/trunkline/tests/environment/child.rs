@@ -66,7 +66,12 @@ impl Running {
 
     /// Waits until the child's standard error contains `text`.
     pub(crate) fn wait_for_message(&mut self, text: &str) {
-        self.wait(&format!("{text:?} on standard error"), |running| {
+        self.wait_for_message_within(PATIENCE, text);
+    }
+
+    /// The same for a command that may take long before it.
+    pub(crate) fn wait_for_message_within(&mut self, limit: Duration, text: &str) {
+        self.wait_within(limit, &format!("{text:?} on standard error"), |running| {
             String::from_utf8_lossy(&running.stderr.text).contains(text)
         });
     }
@@ -91,6 +96,11 @@ impl Running {
         self.wait(&format!("{text:?} on standard output"), |running| {
             String::from_utf8_lossy(&running.stdout.text).contains(text)
         });
+    }
+
+    /// The child's standard output so far.
+    pub(crate) fn output(&self) -> String {
+        String::from_utf8_lossy(&self.stdout.text).into_owned()
     }
 
     /// Waits until something outside of the child is so, or fails if the child ends before.
@@ -118,8 +128,13 @@ impl Running {
     }
 
     /// Waits until all of the child's threads have exited and both pipes have reached end of file.
-    pub(crate) fn wait_for_end(mut self) -> Ended {
-        self.wait("the end of the process", |running| {
+    pub(crate) fn wait_for_end(self) -> Ended {
+        self.wait_for_end_within(PATIENCE)
+    }
+
+    /// The same for a command that may take long by itself.
+    pub(crate) fn wait_for_end_within(mut self, limit: Duration) -> Ended {
+        self.wait_within(limit, "the end of the process", |running| {
             running.gone && running.stdout.pipe.is_none() && running.stderr.pipe.is_none()
         });
         let status = self.child.wait().expect("its status");
@@ -130,14 +145,18 @@ impl Running {
     }
 
     fn wait(&mut self, what: &str, reached: impl Fn(&Running) -> bool) {
-        let deadline = clock::now().after(PATIENCE);
+        self.wait_within(PATIENCE, what, reached);
+    }
+
+    fn wait_within(&mut self, limit: Duration, what: &str, reached: impl Fn(&Running) -> bool) {
+        let deadline = clock::now().after(limit);
         while !reached(self) {
             assert!(
                 !(self.gone && self.stdout.pipe.is_none() && self.stderr.pipe.is_none()),
                 "it ended before {what}\n{}",
                 self.said()
             );
-            assert!(self.step(deadline), "no {what} within {PATIENCE:?}\n{}", self.said());
+            assert!(self.step(deadline), "no {what} within {limit:?}\n{}", self.said());
         }
     }
 

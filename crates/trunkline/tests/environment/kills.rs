@@ -5,6 +5,7 @@
 //!   once       the command alone, to know how long it takes here
 //!   each round start ── kill after a random part of that time ──▶ start again, to its end ──▶ check
 //! ```
+//! A calibration takes half a minute at least and leaves nothing, so it isn't run again each time.
 //! A kill may come before or after any step, so no outcome depends on when it comes. `cargo xtask
 //! soak kills` has more rounds.
 
@@ -27,6 +28,9 @@ use crate::verify::binary;
 /// Rounds of each command, unless `TRUNKLINE_KILLS` says otherwise.
 const ROUNDS: u32 = 1;
 
+/// Time limit for a complete run. Creating a cluster alone takes a minute on a busy machine.
+const COMPLETE: Duration = Duration::from_secs(600);
+
 /// A command under test, and what it may leave.
 struct Victim<'a> {
     /// Starts it.
@@ -35,6 +39,9 @@ struct Victim<'a> {
     ready: Option<&'a str>,
     /// Names that may be in the directory beside the cluster, however the command ended.
     stay: &'a [&'a str],
+    /// How long the command takes, if that is too long for a complete run after each kill. Then
+    /// nothing may be left even before the next start.
+    long: Option<Duration>,
 }
 
 impl Victim<'_> {
@@ -52,7 +59,7 @@ impl Victim<'_> {
         if self.ready.is_some() {
             running.signal(Signal::TERM);
         }
-        let ended = running.wait_for_end();
+        let ended = running.wait_for_end_within(COMPLETE);
         assert_eq!(ended.status.code(), Some(0), "{ended:?}");
         if self.ready.is_some() { took } else { clock::now().since(begin) }
     }
@@ -69,7 +76,7 @@ impl Victim<'_> {
         };
         let mut random = Rng::new(number("TRUNKLINE_SEED", 1).into());
         let before = files(&home.join("data"));
-        let took = self.complete();
+        let took = self.long.unwrap_or_else(|| self.complete());
         self.check(home, &before);
         for round in 0..number("TRUNKLINE_KILLS", ROUNDS) {
             let part = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
@@ -78,7 +85,9 @@ impl Victim<'_> {
             running.signal(Signal::KILL);
             running.wait_for_end();
             assert_eq!(files(&home.join("data")), before, "round {round}");
-            self.complete();
+            if self.long.is_none() {
+                self.complete();
+            }
             self.check(home, &before);
         }
     }
@@ -130,7 +139,17 @@ fn doctor_is_killed() {
     let data = home.path().join("data");
     let command = || trunkline(&["doctor", "--json", "-D", data.to_str().expect("a name")]);
     // Nothing is asked for, so nothing that is missing here is an error.
-    Victim { command: &command, ready: None, stay: &[] }.is_killed(home.path());
+    Victim { command: &command, ready: None, stay: &[], long: None }.is_killed(home.path());
+}
+
+#[test]
+fn calibrate_is_killed() {
+    let home = home(61_026);
+    let data = home.path().join("data");
+    let arguments = ["calibrate", "--time", "30", "--size", "32MB", "-D"];
+    let command = || trunkline(&[&arguments[..], &[data.to_str().expect("a name")]].concat());
+    let long = Some(Duration::from_secs(30));
+    Victim { command: &command, ready: None, stay: &[], long }.is_killed(home.path());
 }
 
 #[test]
@@ -145,7 +164,7 @@ fn bench_is_killed() {
     let arguments = [&["bench"], &workloads[..], &how, &files, &scratch].concat();
     let command = || trunkline(&arguments);
     let stay = ["run.csv", "run.html", "run.json"];
-    Victim { command: &command, ready: None, stay: &stay }.is_killed(home.path());
+    Victim { command: &command, ready: None, stay: &stay, long: None }.is_killed(home.path());
 }
 
 #[test]
@@ -159,7 +178,7 @@ fn bench_on_a_slow_disk_is_killed() {
     let work = ["bench", "sequential", "durable", "--io-method", "worker"];
     let arguments = [&work[..], &disk, &scratch].concat();
     let command = || trunkline(&arguments);
-    Victim { command: &command, ready: None, stay: &[] }.is_killed(home.path());
+    Victim { command: &command, ready: None, stay: &[], long: None }.is_killed(home.path());
 }
 
 #[test]
@@ -178,7 +197,7 @@ fn bench_with_a_server_is_killed() {
     let scratch = ["--scratch", home.path().to_str().expect("a name")];
     let arguments = [&work[..], &how, &server, &scratch].concat();
     let command = || trunkline(&arguments);
-    Victim { command: &command, ready: None, stay: &[] }.is_killed(home.path());
+    Victim { command: &command, ready: None, stay: &[], long: None }.is_killed(home.path());
 }
 
 #[test]
@@ -194,5 +213,6 @@ fn slow_disk_is_killed() {
         .map(|name| home.path().join(name).to_str().expect("a name").to_owned());
     let command = || trunkline(&["slow-disk", &directory, &mount, "--profile", "latency=1ms"]);
     let ready = Some("error of the median");
-    Victim { command: &command, ready, stay: &["directory", "mount"] }.is_killed(home.path());
+    Victim { command: &command, ready, stay: &["directory", "mount"], long: None }
+        .is_killed(home.path());
 }

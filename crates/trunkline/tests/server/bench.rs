@@ -110,6 +110,8 @@ fn compare(report: &Value, csv: &str, page: &str) {
             ("cpu_seconds", &case["cpu_seconds"]),
             ("server_ratio", &case["versus"]["ratio"]["median"]),
             ("server_high", &case["versus"]["ratio"]["high"]),
+            ("defaults_ratio", &case["over_defaults"]["ratio"]["median"]),
+            ("defaults_high", &case["over_defaults"]["ratio"]["high"]),
         ] {
             let column = columns.iter().position(|known| *known == name).expect(name);
             assert_eq!(cells[column].parse::<f64>().ok(), value.as_f64(), "{name}: {case}");
@@ -120,7 +122,9 @@ fn compare(report: &Value, csv: &str, page: &str) {
             assert!(page.contains(&format!("<td>{value}</td>")), "{value}");
         }
     }
-    assert!(page.contains("Fastest methods") && page.contains("listen_addresses = ''"), "{page}");
+    let has_best = report["best"].as_array().is_some_and(|best| !best.is_empty());
+    assert_eq!(page.contains("Fastest methods"), has_best, "{page}");
+    assert!(page.contains("listen_addresses = ''"), "{page}");
 }
 
 #[test]
@@ -147,6 +151,113 @@ fn seven_pairs_give_a_ratio_with_an_interval() {
         &fs::read_to_string(&csv).expect("read"),
         &fs::read_to_string(&html).expect("read"),
     );
+}
+
+/// A file of settings in the server's own directory.
+fn file_of(server: &Server, text: &str) -> String {
+    let path = server.home().join("lines.conf");
+    fs::write(&path, text).expect("written");
+    path.to_string_lossy().into_owned()
+}
+
+/// What a configuration has shown for a setting.
+fn shown(report: &Value, configuration: usize, name: &str) -> Option<String> {
+    let of = &report["server"]["configurations"][configuration]["shown"];
+    let mut settings = of.as_array().expect("a list").iter();
+    Some(settings.find(|one| one[0] == name)?[1].as_str().expect("a text").to_owned())
+}
+
+#[test]
+fn the_lines_of_a_file_are_in_effect_in_one_of_two_configurations() {
+    for bin in servers() {
+        let server = Server::prepare(&bin);
+        // The planner takes an index scan for extremely slow.
+        let text = "# from a calibration\neffective_io_concurrency = 33\nmax_connections = 42\n\
+                    random_page_cost = 100000 # not 4\n#work_mem = 1\n";
+        let file = file_of(&server, text);
+        let options = ["uniform", "verify", "--only-postgres", "--postgres-settings", &file];
+        let report = report(&server, &mut bench(&server, &[&options[..], &ONCE].concat()));
+        let name = report["server"]["name"].as_str().expect("a name");
+        let values = |setting: &str| [0, 1].map(|it| shown(&report, it, setting));
+        let some = |values: [&str; 2]| values.map(|value| Some(value.to_owned()));
+        // Versions before 18 have another default.
+        let own = if name.starts_with("PostgreSQL 18") { "16" } else { "1" };
+        assert_eq!(values("effective_io_concurrency"), some([own, "33"]), "{name}");
+        assert_eq!(values("random_page_cost"), some(["4", "100000"]), "{name}");
+        assert_eq!(values("io_workers")[0], values("io_workers")[1], "{name}");
+        assert_eq!(values("max_connections"), some(["100", "42"]), "{name}");
+        let cases = report["measurements"].as_array().expect("cases");
+        // Sequential, bitmap, index, planned.
+        assert_eq!(cases.len(), 2 * 4, "{name}: {report}");
+        for (at, case) in cases.iter().enumerate() {
+            // They take turns for each scan.
+            let configuration = ["defaults", "settings"][at % 2];
+            assert!(is_of_server(case) && case["io_method"] == configuration, "{name}: {case}");
+            assert!(case["concurrency"].is_null() && case["combine_blocks"].is_null(), "{case}");
+            assert_eq!(case["plan"].is_string(), case["scan"] == "planned", "{name}: {case}");
+            let same = cases.iter().find(|it| work(it) == work(case)).expect("it");
+            assert!(case["scan"] == "planned" || same["blocks"] == case["blocks"], "{case}");
+        }
+        // The planner has taken the lines into account.
+        let plan = |at: usize| cases[at]["plan"].as_str().expect("a plan");
+        assert!(plan(6).contains("Index Scan") && plan(7) == "Seq Scan", "{name}: {report}");
+        assert_eq!(cases[7]["blocks"], cases[0]["blocks"], "{name}");
+        let skipped = report["skipped"].as_array().expect("a list");
+        assert!(skipped.len() == 1 && skipped[0]["workload"] == "verify", "{skipped:?}");
+    }
+}
+
+#[test]
+fn seven_pairs_of_configurations_give_a_verdict() {
+    let Some(bin) = servers().pop() else { return };
+    let server = Server::prepare(&bin);
+    let [csv, html] = ["run.csv", "run.html"].map(|name| server.home().join(name));
+    let file = file_of(&server, "maintenance_io_concurrency = 33\n");
+    let options = ["prewarm", "--io-method", "sync", "--io-direct=", "--postgres-settings", &file];
+    let more = ["--repetitions", "7", "--max-time", "86400", "--spread", "0.001"];
+    let mut command = bench(&server, &[&options[..], &more].concat());
+    let report = report(&server, command.arg("--csv").arg(&csv).arg("--html").arg(&html));
+    let cases = report["measurements"].as_array().expect("cases");
+    let of = |name: &str| cases.iter().find(|case| case["io_method"] == name).expect(name);
+    assert_eq!(cases.len(), 3, "{report}");
+    assert!(of("defaults")["over_defaults"].is_null() && of("sync")["versus"]["pairs"] == 7);
+    assert_eq!((&of("sync")["concurrency"], &of("sync")["plan"]), (&16.into(), &Value::Null));
+    let over = &of("settings")["over_defaults"];
+    let [low, median, high] =
+        ["low", "median", "high"].map(|end| over["ratio"][end].as_f64().expect("a number"));
+    assert!(over["pairs"] == 7 && 0.0 < low && low <= median && median <= high, "{over}");
+    // Some file systems keep everything in the page cache.
+    let is_held = ["defaults", "settings"].iter().all(|name| of(name)["cache_held"] != false);
+    let verdict = match (low, high) {
+        _ if !is_held => "cache not held",
+        (_, high) if high < 1.0 => "faster",
+        (_, high) if high <= 1.05 => "not slower",
+        (low, _) if low > 1.05 => "slower",
+        _ => "undecided",
+    };
+    assert_eq!(over["verdict"].as_str(), is_held.then_some(verdict), "{over}");
+    let page = fs::read_to_string(&html).expect("read");
+    compare(&report, &fs::read_to_string(&csv).expect("read"), &page);
+    let row = "<tr><td>maintenance_io_concurrency</td><td>";
+    assert!(page.contains(row) && page.contains(&format!("<td>{verdict}</td></tr>")), "{page}");
+}
+
+#[test]
+fn a_setting_that_the_server_does_not_accept_is_its_own_error() {
+    for bin in servers() {
+        let server = Server::prepare(&bin);
+        for (line, expected) in [
+            ("io_turbo = on", "unrecognized configuration parameter \"io_turbo\""),
+            ("random_page_cost = -1", "outside the valid range for parameter \"random_page_cost\""),
+        ] {
+            let file = file_of(&server, line);
+            let options = ["prewarm", "--postgres-settings", &file];
+            let output = bench(&server, &options).output().expect("runs");
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.code() == Some(3) && text.contains(expected), "{output:?}");
+            assert!(output.stdout.is_empty() && !scratch(&server).exists(), "{output:?}");
+        }
+    }
 }
 
 #[test]

@@ -31,10 +31,20 @@ fn bitmap(rows: &Set, bytes: usize) -> TidBitmap {
     bitmap
 }
 
+/// Bytes of the two hash tables, control bytes included. A table has 8/7 as many buckets as it has room
+/// for, and their number is a power of two.
+fn bytes_of(bitmap: &TidBitmap) -> usize {
+    let buckets =
+        |capacity: usize| if capacity == 0 { 0 } else { (capacity * 8 / 7).next_power_of_two() };
+    let chunk = size_of::<(BlockNo, [u64; CHUNK_WORDS])>() + 1;
+    buckets(bitmap.exact.capacity()) * BUCKET_BYTES + buckets(bitmap.lossy.capacity()) * chunk
+}
+
 /// Checks that a bitmap has all the rows of a set. Exact pages that need no check must have no others.
 fn check(bitmap: TidBitmap, rows: &Set, most: usize) -> (u64, u64) {
     let counts = bitmap.pages();
-    assert!(bitmap.exact.len() + bitmap.lossy.len() <= most);
+    let entries = bitmap.exact.len() + bitmap.lossy.len();
+    assert!(entries <= most, "{entries} of {most}");
     let mut expected: BTreeMap<BlockNo, Vec<u16>> = BTreeMap::new();
     rows.iter().for_each(|(block, item)| expected.entry(*block).or_default().push(*item));
     let mut before = None;
@@ -70,7 +80,9 @@ fn a_bitmap_is_a_set_of_rows() {
         let blocks = [20, 2000, 100_000][round % 3];
         let (one, other) = (random_rows(&mut random, blocks), random_rows(&mut random, blocks));
         let bytes = [1 << 22, 40_000, 6000][random.below(3) as usize];
-        let most = (bytes / ENTRY_BYTES).max(ENTRIES_MIN).max(2 * 2 * 400);
+        // If everything is lossy, twice as many entries as there are chunks.
+        let chunks = blocks.div_ceil(CHUNK_BLOCKS) as usize;
+        let most = (bytes / ENTRY_BYTES).max(ENTRIES_MIN).max(2 * chunks);
         let (a, b) = (bitmap(&one, bytes), bitmap(&other, 1 << (10 + random.below(12))));
         let mut union = a.clone();
         union.unite(&b);
@@ -100,4 +112,79 @@ fn a_bitmap_within_its_limit_is_exact() {
     assert!(exact > 4000 && lossy > 4000, "{exact} {lossy}");
     assert!(!bitmap.add(Tid { block: 0, item: 292 }, false));
     assert!(!bitmap.add(Tid { block: 0, item: 0 }, false));
+}
+
+#[test]
+fn the_tables_stay_within_the_limit() {
+    for limit in [1 << 18, 1 << 20] {
+        // Dense blocks share chunks, and those of the other kind don't.
+        for step in [1, 3, 37] {
+            let mut bitmap = TidBitmap::new(limit);
+            let mut most = 0;
+            for at in 0..60_000 {
+                assert!(bitmap.add(Tid { block: at * step, item: 1 }, false));
+                most = most.max(bytes_of(&bitmap));
+            }
+            let chunks = (60_000 * step / CHUNK_BLOCKS) as usize;
+            if chunks < limit / ENTRY_BYTES / 2 {
+                assert!(most <= limit, "{limit} {step}: {most}");
+            }
+            assert!(most > limit / 4, "{limit} {step}: {most}");
+        }
+    }
+}
+
+#[test]
+fn a_union_with_a_lossy_bitmap_stays_within_the_limit() {
+    let mut lossy = TidBitmap::new(0);
+    for chunk in 0..3000 {
+        for block in 0..2 {
+            assert!(lossy.add(Tid { block: chunk * CHUNK_BLOCKS + block, item: 1 }, false));
+        }
+    }
+    lossy.exact.clear();
+    let chunks = lossy.lossy.len();
+    let mut bitmap = TidBitmap::new(4000 * ENTRY_BYTES);
+    for block in 0..3900 {
+        assert!(bitmap.add(Tid { block: 10_000_000 + block, item: 1 }, false));
+    }
+    assert_eq!(bitmap.pages(), (3900, 0));
+    bitmap.unite(&lossy);
+    let entries = bitmap.exact.len() + bitmap.lossy.len();
+    assert!(chunks > 100 && bitmap.lossy.len() >= chunks, "{chunks}");
+    assert!(entries <= 4000, "{entries}");
+}
+
+/// The scan of a bitmap goes through lossy and exact pages in the order of their blocks.
+#[test]
+fn lossy_and_exact_pages_take_turns() {
+    let mut bitmap = TidBitmap::new(1 << 20);
+    for block in [5, 255, 256, 300, 1000] {
+        assert!(bitmap.add(Tid { block, item: 291 }, block == 300));
+    }
+    for block in [0, 6, 254, 257, 511, 512, 999, 1001, u32::MAX - 1] {
+        bitmap.make_lossy(block);
+    }
+    let pages = bitmap.into_pages();
+    let pages: Vec<_> =
+        pages.map(|page| (page.block, page.rows == BitmapRows::Lossy, page.recheck)).collect();
+    let lossy = |block| (block, true, true);
+    let exact = |block| (block, false, block == 300);
+    let expected = [
+        lossy(0),
+        exact(5),
+        lossy(6),
+        lossy(254),
+        exact(255),
+        exact(256),
+        lossy(257),
+        exact(300),
+        lossy(511),
+        lossy(512),
+        lossy(999),
+        exact(1000),
+        lossy(1001),
+        lossy(u32::MAX - 1),
+    ];
+    assert_eq!(pages, expected);
 }
