@@ -87,6 +87,12 @@ pub struct TableFiles {
 }
 
 impl Database {
+    /// Whether the cluster was shut down cleanly. Otherwise its files may contradict each other: a row
+    /// may be missing from an index, and an entry may lead to no row.
+    pub fn is_clean(&self) -> bool {
+        self.cluster.clean
+    }
+
     /// The database's `pg_database` row.
     pub fn info(&self) -> &DatabaseRow {
         &self.info

@@ -1,5 +1,7 @@
 //! Chooses how a bitmap is made: of which indexes, combined with AND and OR (`indxpath.c`).
 
+use std::sync::Arc;
+
 use super::clause::Clause;
 use super::cost::{Cost, bitmap_pages};
 use super::index_search::{EstimatedSearch, Searches};
@@ -69,7 +71,7 @@ impl Searches<'_> {
         let added = self.settings.bitmap_row() * found.cost.rows;
         let total = found.cost.cost.total + added;
         EstimatedBitmap {
-            node: BitmapNode::Index(found.search.clone()),
+            node: BitmapNode::Index(Arc::clone(&found.search)),
             cost: Cost { total, startup: total, disabled: 0 },
             selectivity: found.size.selectivity,
             covered: found.conditions.covered.clone(),

@@ -1,4 +1,10 @@
 //! Which indexes a scan may use, and why not the others.
+//!
+//! An index decides which rows are looked at, so it must have all of them. In a cluster that was not shut
+//! down cleanly, a page of a table may have been written, and that of its index may not. There, only
+//! sequential scans find what is in the tables.
+
+use std::sync::Arc;
 
 use trunkline_engine::btree::Index;
 use trunkline_engine::catalog::{BTREE_METHOD, Database, RelationInfo};
@@ -54,6 +60,7 @@ impl CandidateIndex {
             return Err(format!("its access method is {name}"));
         }
         let reasons = [
+            (!database.is_clean(), "the cluster was not shut down cleanly"),
             (!row.valid, "it is invalid"),
             (!row.ready, "it is not ready"),
             (!row.live, "it is being dropped"),
@@ -133,7 +140,7 @@ impl CandidateIndex {
 /// The indexes of a table: those that its scans may use, and the others, each with a reason.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TableIndexes {
-    pub(crate) usable: Vec<CandidateIndex>,
+    pub(crate) usable: Vec<Arc<CandidateIndex>>,
     /// Names and reasons.
     pub(crate) unusable: Vec<(String, String)>,
 }
@@ -149,7 +156,7 @@ impl TableIndexes {
         }
         for row in database.indexes_of(table.oid) {
             match CandidateIndex::new(database, row) {
-                Ok(index) => found.usable.push(index),
+                Ok(index) => found.usable.push(Arc::new(index)),
                 Err(why) => {
                     let name = database.relation(row.index).map(|index| index.name.to_vec());
                     let name = name.unwrap_or_else(|| row.index.to_string().into_bytes());

@@ -1,5 +1,7 @@
 //! Chooses the access path of a scan: the cheapest one.
 
+use std::sync::Arc;
+
 use trunkline_engine::catalog::{ColumnInfo, Database, RelationInfo};
 use trunkline_format::BlockNo;
 
@@ -38,6 +40,8 @@ pub(crate) struct Choice<'a> {
     pub(crate) tasks: usize,
     /// The most rows that are wanted.
     pub(crate) fetch: Option<usize>,
+    /// Whether statistics were asked for, so that the number of rows can be estimated.
+    pub(crate) is_estimated: bool,
 }
 
 impl Choice<'_> {
@@ -89,12 +93,10 @@ impl Choice<'_> {
         let mut best = AccessPath {
             kind: PathKind::Sequential,
             cost: self.settings.sequential(&table, tasks).of_fraction(fraction),
-            // Without an index, no statistics were read.
-            rows: (!self.indexes.usable.is_empty()).then_some(rows),
+            rows: self.is_estimated.then_some(rows),
             covered: Vec::new(),
             unused: Vec::new(),
         };
-        let mut unused = self.indexes.unusable.clone();
         let searches = Searches {
             settings: self.settings,
             indexes: self.indexes,
@@ -104,22 +106,14 @@ impl Choice<'_> {
             work_mem: self.work_mem,
         };
         let found = searches.all(clauses);
-        for (index, blocks) in self.indexes.usable.iter().zip(self.index_blocks) {
-            if !found.iter().any(|found| found.search.index.oid == index.oid) {
-                let why = match blocks {
-                    Some(_) => "no condition on its columns",
-                    None => "its file can't be used",
-                };
-                unused.push((index.name.clone(), why.to_owned()));
-            }
-        }
-        let mut costs = Vec::new();
+        // What each index would cost at least.
+        let mut costs: Vec<(String, Cost)> = Vec::new();
         for one in &found {
             let whole = self.settings.index_scan(&table, &one.size, &one.cost);
             let cost = whole.of_fraction(fraction);
             costs.push((one.search.index.name.clone(), cost));
             if cost.is_below(&best.cost) {
-                let kind = PathKind::Index(one.search.clone());
+                let kind = PathKind::Index(Arc::clone(&one.search));
                 let covered = one.conditions.covered.clone();
                 best = AccessPath { kind, cost, covered, ..best };
             }
@@ -127,9 +121,11 @@ impl Choice<'_> {
         if let Some(bitmap) = searches.bitmap(&found, clauses) {
             let cost = searches.bitmap_cost(&bitmap).of_fraction(fraction);
             for search in bitmap.node.searches() {
-                let known = costs.iter_mut().find(|(name, _)| *name == search.index.name);
-                if let Some((_, known)) = known.filter(|(_, known)| cost.is_below(known)) {
-                    *known = cost;
+                let name = &search.index.name;
+                match costs.iter_mut().find(|(known, _)| known == name) {
+                    Some((_, known)) if cost.is_below(known) => *known = cost,
+                    Some(_) => {}
+                    None => costs.push((name.clone(), cost)),
                 }
             }
             if cost.is_below(&best.cost) {
@@ -137,20 +133,33 @@ impl Choice<'_> {
                 best = AccessPath { kind: PathKind::Bitmap(node), cost, covered, ..best };
             }
         }
-        let used = best.index_names();
-        let dearer = costs.into_iter().filter(|(name, _)| !used.contains(name));
-        let disabled = |cost: &Cost| cost.disabled > best.cost.disabled;
-        unused.extend(dearer.map(|(name, cost)| {
-            let why = match disabled(&cost) {
-                true => "it is disabled by a setting".to_owned(),
-                false => {
-                    format!("its estimated cost is {:.2}, not {:.2}", cost.total, best.cost.total)
-                }
-            };
-            (name, why)
-        }));
-        best.unused = unused;
+        best.unused = self.unused(&best, &costs);
         best
+    }
+
+    /// The indexes that the best path doesn't use, each with the reason.
+    fn unused(&self, best: &AccessPath, costs: &[(String, Cost)]) -> Vec<(String, String)> {
+        let mut unused = self.indexes.unusable.clone();
+        let used = best.index_names();
+        let others = self.indexes.usable.iter().zip(self.index_blocks);
+        unused.extend(others.filter(|(index, _)| !used.contains(&index.name)).map(
+            |(index, blocks)| {
+                let cost = costs.iter().find(|(name, _)| *name == index.name);
+                let why = match (cost, blocks) {
+                    (_, None) => "its file can't be used".to_owned(),
+                    (None, _) => "no condition that it can be searched for".to_owned(),
+                    (Some((_, cost)), _) if cost.disabled > best.cost.disabled => {
+                        "it is disabled by a setting".to_owned()
+                    }
+                    (Some((_, cost)), _) => {
+                        let (own, least) = (cost.total, best.cost.total);
+                        format!("its estimated cost is {own:.2}, not {least:.2}")
+                    }
+                };
+                (index.name.clone(), why)
+            },
+        ));
+        unused
     }
 
     /// How the table's columns are sorted by default.
@@ -175,7 +184,7 @@ impl AccessPath {
     fn index_names(&self) -> Vec<String> {
         let searches = match &self.kind {
             PathKind::Sequential => Vec::new(),
-            PathKind::Index(search) => vec![search],
+            PathKind::Index(search) => vec![&**search],
             PathKind::Bitmap(node) => node.searches(),
         };
         searches.into_iter().map(|search| search.index.name.clone()).collect()

@@ -4,6 +4,7 @@
 //! against the histogram, with interpolation between two of its values if they are numbers. Without
 //! statistics, PostgreSQL's defaults apply.
 
+use trunkline_format::Oid;
 use trunkline_format::btree::{Comparison, Condition, KeyValue, Order};
 
 use super::column_order::ColumnOrder;
@@ -16,7 +17,9 @@ const CLOSED_RANGE: f64 = 0.005;
 /// `DEFAULT_UNK_SEL`: the fraction of nulls.
 pub(super) const NULLS: f64 = 0.005;
 /// `DEFAULT_NUM_DISTINCT`.
-pub(super) const DISTINCT: f64 = 200.0;
+const DISTINCT: f64 = 200.0;
+/// `bool`, which has two values.
+const BOOL: Oid = Oid(16);
 
 /// A fraction of the rows on one side of a value.
 #[derive(Debug, Clone, Copy)]
@@ -56,11 +59,11 @@ impl ColumnSelectivity<'_> {
                     match comparison {
                         Comparison::Equal => product = product.min(self.equal(payload)),
                         Comparison::Less | Comparison::LessOrEqual => {
-                            let found = self.below(payload, *comparison);
+                            let found = self.side(payload, *comparison);
                             high = Some(high.map_or(found, |known: Range| known.min(found)));
                         }
                         Comparison::Greater | Comparison::GreaterOrEqual => {
-                            let found = self.above(payload, *comparison);
+                            let found = self.side(payload, *comparison);
                             low = Some(low.map_or(found, |known: Range| known.min(found)));
                         }
                     }
@@ -68,7 +71,13 @@ impl ColumnSelectivity<'_> {
                 Condition::AnyOf { values, .. } => product = product.min(self.any_of(values)),
                 Condition::IsNull { .. } => product = product.min(self.nulls()),
                 Condition::IsNotNull { .. } => product = product.min(1.0 - self.nulls()),
-                Condition::Row { .. } => product *= RANGE,
+                // As in `rowcomparesel`, the first column decides.
+                Condition::Row { comparison, values } => match values.first() {
+                    Some(Some(payload)) => {
+                        product = product.min(self.side(payload, *comparison).fraction);
+                    }
+                    _ => return 0.0,
+                },
             }
         }
         let range = match (low, high) {
@@ -77,7 +86,12 @@ impl ColumnSelectivity<'_> {
             (Some(low), Some(high)) if low.known && high.known => {
                 // Each end leaves out a part, and the two parts have nothing in common.
                 let both = low.fraction + high.fraction - (1.0 - self.nulls());
-                if both > 0.0 { both } else { self.least() }
+                match both {
+                    both if both > 0.0 => both,
+                    // The ends exclude each other, or the statistics are too coarse.
+                    both if both < -0.01 => CLOSED_RANGE,
+                    _ => 1e-10,
+                }
             }
             (Some(_), Some(_)) => CLOSED_RANGE,
         };
@@ -102,22 +116,30 @@ impl ColumnSelectivity<'_> {
         if self.unique {
             return self.least();
         }
-        let Some(found) = self.found else { return 1.0 / DISTINCT.min(self.rows.max(1.0)) };
+        let Some(found) = self.found else { return 1.0 / self.distinct() };
         let is_equal = |other: &[u8]| self.order().compare(other, value).is_some_and(|o| o.is_eq());
         if let Some((_, fraction)) = found.common.iter().find(|(common, _)| is_equal(common)) {
             return *fraction;
         }
         // The other values share what is left.
         let rest = (1.0 - found.common_fraction() - found.nulls).clamp(0.0, 1.0);
-        let distinct = match found.distinct {
-            0.0 => DISTINCT.min(self.rows.max(1.0)),
-            _ => found.distinct_in(self.rows),
-        };
-        let others = distinct - found.common.len() as f64;
+        let others = self.distinct() - found.common.len() as f64;
         let fraction = if others > 1.0 { rest / others } else { rest };
         // No value that isn't among the most common ones is more common than those.
         let most = found.common.iter().map(|(_, fraction)| *fraction).reduce(f64::min);
         most.map_or(fraction, |most| fraction.min(most))
+    }
+
+    /// `get_variable_numdistinct`: the number of distinct values.
+    pub(super) fn distinct(&self) -> f64 {
+        let rows = self.rows.max(1.0);
+        let known = self.found.filter(|found| found.distinct != 0.0);
+        match known {
+            _ if self.unique => rows,
+            Some(found) => found.distinct_in(rows),
+            None if self.order.is_some_and(|order| order.input == BOOL) => 2.0,
+            None => DISTINCT.min(rows),
+        }
     }
 
     fn any_of(&self, list: &[KeyValue]) -> f64 {
@@ -141,13 +163,17 @@ impl ColumnSelectivity<'_> {
         let rest = (1.0 - found.common_fraction() - found.nulls).clamp(0.0, 1.0);
         let part = match self.histogram_below(found, value) {
             Some(part) => part,
-            // Nothing but the most common values is known.
-            None if rest > 0.0 && found.common.is_empty() => {
-                return Range { fraction: RANGE, known: false };
-            }
             None => 0.5,
         };
         Range { fraction: (common + rest * part).clamp(0.0, 1.0), known: true }
+    }
+
+    /// One side of a value.
+    fn side(&self, value: &[u8], comparison: Comparison) -> Range {
+        match comparison {
+            Comparison::Greater | Comparison::GreaterOrEqual => self.above(value, comparison),
+            _ => self.below(value, comparison),
+        }
     }
 
     /// `>` and `>=`.
@@ -267,8 +293,13 @@ mod tests {
         check(&[compare(Greater, 70)], 0.15);
         // From 20 to 70: 0.6 * (0.75 - 0.25).
         check(&[compare(GreaterOrEqual, 20), compare(Less, 70)], 0.3);
-        // An empty range is one row, and what is outside of the histogram is a little.
-        check(&[compare(Greater, 70), compare(Less, 20)], 0.001);
+        // Ends that exclude each other have the default, and what is outside of the histogram is a little.
+        check(&[compare(Greater, 70), compare(Less, 20)], 0.005);
+        // A row is estimated as its first column.
+        let row = |comparison, values: Vec<KeyValue>| Condition::Row { comparison, values };
+        check(&[row(Greater, vec![Some(value(70)), Some(value(5))])], 0.15);
+        check(&[row(Less, vec![Some(value(20)), None])], 0.45);
+        check(&[row(Less, vec![None, Some(value(5))])], 0.0);
         check(&[compare(Greater, 5000)], 0.6 * 0.01 / 2.0);
         check(&[Condition::Compare { column: 0, comparison: Equal, value: None }], 0.0);
     }
@@ -280,8 +311,17 @@ mod tests {
         check(None, &[compare(Less, 1)], 1.0 / 3.0);
         check(None, &[compare(Greater, 1), compare(Less, 9)], 0.005);
         check(None, &[Condition::IsNull { column: 0 }], 0.005);
+        // A boolean has two values.
+        let order = ColumnOrder { order: Order::Byte, family: Oid(424), input: BOOL };
+        let is = Condition::Compare { column: 0, comparison: Equal, value: Some([1].into()) };
+        let boolean =
+            ColumnSelectivity { found: None, rows: 400.0, order: Some(&order), unique: false };
+        assert_eq!(boolean.all(&[&is]), 0.5);
         let unique = ColumnSelectivity { found: None, rows: 400.0, order: None, unique: true };
         assert_eq!(unique.all(&[&compare(Equal, 1)]), 1.0 / 400.0);
+        // Neither common values nor a histogram: half of the rows that aren't null.
+        let empty = ColumnStatistics { common: Vec::new(), histogram: Vec::new(), ..statistics() };
+        check(Some(&empty), &[compare(Less, 1)], 0.45);
         // Statistics in another order say nothing about a range.
         let other = ColumnStatistics { order: None, ..statistics() };
         check(Some(&other), &[compare(Less, 20)], 1.0 / 3.0);

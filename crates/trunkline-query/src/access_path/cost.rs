@@ -1,6 +1,7 @@
 //! **Costs**, in PostgreSQL's units: one page of a sequential scan costs `seq_page_cost`, which is 1.
 //!
-//! The formulas are those of `costsize.c` and `selfuncs.c`, with one difference (decision 0032): in
+//! The formulas are those of `costsize.c` and `selfuncs.c`, with two differences (decision 0032):
+//! the tasks of a sequential scan cost nothing themselves, and random reads cost less together. In
 //! PostgreSQL up to 19, an index scan reads one page of the table at a time. Our scans have several
 //! reads in flight, so a random read costs less if there are others to read meanwhile:
 //!
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn sequential_scans_cost_what_they_cost_in_postgresql() {
+    fn tasks_share_the_cpu_costs_of_a_sequential_scan() {
         let settings = PlannerSettings::default();
         // 1000 pages, and 100,000 rows at 0.01 + 0.0025.
         close(settings.sequential(&TABLE, 1.0).total, 2250.0);

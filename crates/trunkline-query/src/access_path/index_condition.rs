@@ -1,9 +1,10 @@
 //! Which clauses an index can be searched for, as conditions of its columns.
 
-use trunkline_format::btree::{Comparison, Condition};
+use trunkline_format::Oid;
+use trunkline_format::btree::{Comparison, Condition, KeyValue};
 
 use super::candidate_index::CandidateIndex;
-use super::clause::{Clause, ColumnTest, Constant, Operation, RowTest, Test};
+use super::clause::{Clause, ColumnTest, Constant, RowField, RowTest, Test};
 use super::column_order::ColumnOrder;
 use super::value_conversion::{Converted, converted};
 use crate::environment::Environment;
@@ -89,17 +90,21 @@ impl<'a> Conditions<'a> {
         Some(match &tested.test {
             Test::IsNull => Condition::IsNull { column: at },
             Test::IsNotNull => Condition::IsNotNull { column: at },
-            Test::Compare(operation, constant) => match self.value(order, *operation, constant)? {
-                Converted::Value(comparison, value) => {
-                    Condition::Compare { column: at, comparison, value: Some(value) }
+            Test::Compare(operation, constant) => {
+                let compared = order.comparison(*operation, self.environment)?;
+                match self.value(order, compared, constant)? {
+                    Converted::Value(comparison, value) => {
+                        Condition::Compare { column: at, comparison, value: Some(value) }
+                    }
+                    Converted::Always => Condition::IsNotNull { column: at },
+                    Converted::Never => never(),
                 }
-                Converted::Always => Condition::IsNotNull { column: at },
-                Converted::Never => never(),
-            },
+            }
             Test::AnyOf(operation, constants) => {
+                let compared = order.comparison(*operation, self.environment)?;
                 let mut values = Vec::with_capacity(constants.len());
                 for constant in constants {
-                    match self.value(order, *operation, constant)? {
+                    match self.value(order, compared, constant)? {
                         Converted::Value(Comparison::Equal, value) => values.push(Some(value)),
                         Converted::Never => {}
                         Converted::Value(comparison, value) => {
@@ -116,48 +121,53 @@ impl<'a> Conditions<'a> {
         })
     }
 
+    /// The constant of a comparison in the format of a column. `compared` are the comparison and the
+    /// type of the constant.
     fn value(
         &self,
         order: &ColumnOrder,
-        operation: Operation,
+        (comparison, from): (Comparison, Oid),
         constant: &Constant,
     ) -> Option<Converted> {
-        let (comparison, from) = order.comparison(operation, self.environment)?;
         if let Constant::Stored(payload) = constant
-            && order.is_text()
-            && !self.is_utf8
-            && !payload.is_ascii()
+            && !self.is_known_text(order, payload)
         {
             return None;
         }
         converted(order.order, order.input, from, comparison, constant)
     }
 
+    /// Whether a constant has the same bytes in the encoding of the database.
+    fn is_known_text(&self, order: &ColumnOrder, payload: &[u8]) -> bool {
+        !order.is_text() || self.is_utf8 || payload.is_ascii()
+    }
+
+    /// The constant of a field of a row comparison, if the comparison of that field is the order of a
+    /// column.
+    pub(super) fn row_value(&self, order: &ColumnOrder, field: &RowField) -> Option<KeyValue> {
+        let catalog = &self.environment.catalog;
+        let own = catalog.family_function(order.family, order.input, order.input, 1);
+        if own != Some(field.compare) || !self.environment.sorts_by_bytes(field.collation) {
+            return None;
+        }
+        match &field.constant {
+            Constant::Stored(payload) => {
+                self.is_known_text(order, payload).then(|| Some(payload.clone()))
+            }
+            Constant::Null => Some(None),
+            Constant::Integer(_) => None,
+        }
+    }
+
     /// The condition of a row comparison, as far as its columns are the leading ones of the index, and
     /// whether that is all of it. If it isn't, rows that are equal so far may match, too.
     fn row_condition(&self, index: &CandidateIndex, row: &RowTest) -> Option<(Condition, bool)> {
-        let mut values = Vec::new();
-        for (field, column) in row.fields.iter().zip(&index.columns) {
-            let catalog = &self.environment.catalog;
-            let order = &column.order;
-            let own = catalog.family_function(order.family, order.input, order.input, 1);
-            let is_same = field.column == column.place
-                && own == Some(field.compare)
-                && self.environment.sorts_by_bytes(field.collation);
-            if !is_same {
-                break;
-            }
-            match &field.constant {
-                Constant::Stored(payload) => {
-                    if order.is_text() && !self.is_utf8 && !payload.is_ascii() {
-                        break;
-                    }
-                    values.push(Some(payload.clone()));
-                }
-                Constant::Null => values.push(None),
-                Constant::Integer(_) => break,
-            }
-        }
+        let fields = row.fields.iter().zip(&index.columns);
+        let values = fields.map_while(|(field, column)| match field.column == column.place {
+            true => self.row_value(&column.order, field),
+            false => None,
+        });
+        let values: Vec<KeyValue> = values.collect();
         if values.is_empty() {
             return None;
         }

@@ -28,7 +28,7 @@ pub(super) struct Searches<'a> {
 /// A search with its estimates.
 #[derive(Debug, Clone)]
 pub(super) struct EstimatedSearch {
-    pub(super) search: IndexSearch,
+    pub(super) search: Arc<IndexSearch>,
     pub(super) size: SearchSize,
     pub(super) cost: SearchCost,
     pub(super) conditions: IndexConditions,
@@ -44,7 +44,7 @@ impl Searches<'_> {
     /// The search of an index, if the clauses say something about its columns.
     pub(super) fn search(
         &self,
-        index: &CandidateIndex,
+        index: &Arc<CandidateIndex>,
         blocks: BlockNo,
         clauses: &[Clause],
     ) -> Option<EstimatedSearch> {
@@ -57,12 +57,12 @@ impl Searches<'_> {
         let size = self.search_size(index, blocks, &found.conditions);
         let cost = self.settings.search(&self.table, &size);
         let search = IndexSearch {
-            index: Arc::new(index.clone()),
+            index: Arc::clone(index),
             conditions: found.conditions.clone(),
             ranges,
             entries: cost.rows,
         };
-        Some(EstimatedSearch { search, size, cost, conditions: found })
+        Some(EstimatedSearch { search: Arc::new(search), size, cost, conditions: found })
     }
 
     /// The sizes of a search: which part of the index it looks at, and which part of the table it
@@ -82,11 +82,10 @@ impl Searches<'_> {
         };
         let (mut selectivity, mut boundary, mut descents) = (1.0, 1.0, 1.0);
         let mut is_boundary = true;
-        let rows = conditions.iter().any(|condition| matches!(condition, Condition::Row { .. }));
         for (at, column) in index.columns.iter().enumerate() {
             let own: Vec<&Condition> =
                 conditions.iter().filter(|condition| is_on(condition, at)).collect();
-            if own.is_empty() && !(rows && at == 0) {
+            if own.is_empty() {
                 // The scan skips to the next value of this column, if there are few of them.
                 let skips = descents * (estimates.distinct(column.place) + 1.0);
                 is_boundary &= skips < pages / 3.0;
@@ -96,7 +95,10 @@ impl Searches<'_> {
                 continue;
             }
             let part = estimates.column(column.place, Some(&column.order), &own);
-            selectivity *= part;
+            // An index may have a column twice, with the same conditions.
+            if !index.columns.iter().take(at).any(|before| before.place == column.place) {
+                selectivity *= part;
+            }
             if is_boundary {
                 boundary *= part;
                 let lists = own.iter().filter_map(|condition| match condition {

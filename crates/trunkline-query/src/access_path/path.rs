@@ -30,7 +30,7 @@ pub(crate) enum PathKind {
     /// All pages, in order.
     Sequential,
     /// The rows that an index leads to.
-    Index(IndexSearch),
+    Index(Arc<IndexSearch>),
     /// The rows of a bitmap, in the order of their blocks.
     Bitmap(BitmapNode),
 }
@@ -52,7 +52,7 @@ pub(crate) struct IndexSearch {
 #[derive(Debug, Clone)]
 pub(crate) enum BitmapNode {
     /// Of the entries of an index.
-    Index(IndexSearch),
+    Index(Arc<IndexSearch>),
     /// Of the rows that all of these have.
     And(Vec<BitmapNode>),
     /// Of the rows that one of these has.
@@ -78,7 +78,7 @@ impl BitmapNode {
     /// The searches of all indexes, in the order in which they are executed.
     pub(crate) fn searches(&self) -> Vec<&IndexSearch> {
         match self {
-            Self::Index(search) => vec![search],
+            Self::Index(search) => vec![&**search],
             Self::And(parts) | Self::Or(parts) => parts.iter().flat_map(Self::searches).collect(),
         }
     }

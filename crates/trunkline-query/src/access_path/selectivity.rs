@@ -5,9 +5,9 @@
 
 use trunkline_format::btree::Condition;
 
-use super::clause::{Clause, ColumnTest, Test};
+use super::clause::{Clause, ColumnTest, RowTest, Test};
 use super::column_order::ColumnOrder;
-use super::column_selectivity::{ColumnSelectivity, DISTINCT, NULLS, RANGE};
+use super::column_selectivity::{ColumnSelectivity, NULLS, RANGE};
 use super::index_condition::Conditions;
 use super::statistics::TableStatistics;
 
@@ -56,8 +56,18 @@ impl Estimates<'_> {
             Clause::All(parts) => self.all(parts),
             Clause::Any(parts) => self.any(parts),
             Clause::Test(_) => self.all(std::slice::from_ref(clause)),
-            Clause::Row(_) | Clause::Other => RANGE,
+            Clause::Row(row) => self.row(row).unwrap_or(RANGE),
+            Clause::Other => RANGE,
         }
+    }
+
+    /// A row comparison, as its first column.
+    fn row(&self, row: &RowTest) -> Option<f64> {
+        let field = row.fields.first()?;
+        let order = self.orders.get(field.column).copied().flatten()?;
+        let values = vec![self.conditions.row_value(&order, field)?];
+        let condition = Condition::Row { comparison: row.comparison, values };
+        Some(self.column(field.column, Some(&order), &[&condition]))
     }
 
     /// One of these clauses.
@@ -80,19 +90,19 @@ impl Estimates<'_> {
         order: Option<&ColumnOrder>,
         conditions: &[&Condition],
     ) -> f64 {
+        self.of(column, order).all(conditions)
+    }
+
+    fn of<'c>(&'c self, column: usize, order: Option<&'c ColumnOrder>) -> ColumnSelectivity<'c> {
         let found = self.statistics.columns.get(&column).map(|found| &**found);
         let unique = self.unique.contains(&column);
-        ColumnSelectivity { found, rows: self.rows, order, unique }.all(conditions)
+        ColumnSelectivity { found, rows: self.rows, order, unique }
     }
 
     /// The number of distinct values of a column.
     pub(super) fn distinct(&self, column: usize) -> f64 {
-        if self.unique.contains(&column) {
-            return self.rows.max(1.0);
-        }
-        let found = self.statistics.columns.get(&column);
-        let distinct = found.filter(|found| found.distinct != 0.0);
-        distinct.map_or(DISTINCT.min(self.rows), |found| found.distinct_in(self.rows)).max(1.0)
+        let order = self.orders.get(column).copied().flatten();
+        self.of(column, order.as_ref()).distinct()
     }
 }
 

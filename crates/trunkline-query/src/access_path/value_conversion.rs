@@ -22,6 +22,9 @@ const TIMESTAMP: Oid = Oid(1114);
 const NAME: Oid = Oid(19);
 const FLOAT8: Oid = Oid(701);
 
+/// `NAMEDATALEN`
+const NAME_BYTES: usize = 64;
+
 /// Microseconds of a day.
 const DAY_US: i64 = 86_400_000_000;
 
@@ -59,6 +62,7 @@ pub(super) fn converted(
     let place = match constant {
         Constant::Null => return Some(Converted::Never),
         Constant::Integer(value) => integer(order, *value)?,
+        Constant::Stored(payload) if from == NAME && input == NAME => name(payload),
         Constant::Stored(payload) if from == input => Place::At(payload.clone()),
         Constant::Stored(payload) => related(order, input, from, payload)?,
     };
@@ -121,14 +125,26 @@ fn related(order: Order, input: Oid, from: Oid, payload: &[u8]) -> Option<Place>
             };
             Some(Place::At(instant.to_le_bytes().into()))
         }
-        // A name is compared up to its first NUL.
-        (oids::TEXT, Order::Name) if input == NAME => Some(Place::At(payload.into())),
+        (oids::TEXT, Order::Name) if input == NAME => Some(name(payload)),
         (NAME, Order::Bytes) if input == oids::TEXT => {
             let end = payload.iter().position(|byte| *byte == 0).unwrap_or(payload.len());
             Some(Place::At(payload.get(..end)?.into()))
         }
         _ => None,
     }
+}
+
+/// A text among the values of `name`, which have at most 63 bytes and end at a NUL. A longer text is after
+/// the name that it begins with, and before all others that are after that one.
+fn name(text: &[u8]) -> Place {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    let (kept, is_longer) = match text.get(..NAME_BYTES - 1) {
+        Some(kept) => (kept, text.len() >= NAME_BYTES),
+        None => (text, false),
+    };
+    let mut padded = kept.to_vec();
+    padded.resize(NAME_BYTES, 0);
+    if is_longer { Place::After(padded.into()) } else { Place::At(padded.into()) }
 }
 
 /// A double among the values of `float4`, of which the nearest one is on one side of it.
@@ -253,7 +269,22 @@ mod tests {
         assert_eq!(instant(2), Some((2 * DAY_US).to_le_bytes().to_vec()));
         assert_eq!(instant(i32::MIN), Some(i64::MIN.to_le_bytes().to_vec()));
         assert_eq!(at(Order::Bytes, oids::TEXT, NAME, b"ab\0\0"), Some(b"ab".to_vec()));
-        assert_eq!(at(Order::Name, NAME, oids::TEXT, b"ab"), Some(b"ab".to_vec()));
+        let padded = |text: &[u8]| {
+            let mut padded = text.to_vec();
+            padded.resize(NAME_BYTES, 0);
+            padded
+        };
+        assert_eq!(at(Order::Name, NAME, oids::TEXT, b"ab"), Some(padded(b"ab")));
+        assert_eq!(at(Order::Name, NAME, oids::TEXT, &[b'x'; 63]), Some(padded(&[b'x'; 63])));
+        // No name is longer. The arrays of the planner have no names of 64 bytes either.
+        for from in [oids::TEXT, NAME] {
+            let long = Constant::Stored([b'x'; 64].into());
+            let below = converted(Order::Name, NAME, from, Comparison::Less, &long);
+            let value = padded(&[b'x'; 63]).into();
+            assert_eq!(below, Some(Converted::Value(Comparison::LessOrEqual, value)));
+            let equal = converted(Order::Name, NAME, from, Comparison::Equal, &long);
+            assert_eq!(equal, Some(Converted::Never));
+        }
         // A timestamp with time zone depends on the session's zone.
         let date = Constant::Stored(5_i32.to_le_bytes().into());
         assert_eq!(converted(Order::Int8, Oid(1184), DATE, Comparison::Less, &date), None);

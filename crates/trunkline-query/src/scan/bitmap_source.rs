@@ -1,13 +1,15 @@
 //! Bitmap scans: first the bitmap is made, from one or more indexes, and then its pages are read in the
 //! order of their blocks.
 //!
-//! The searches are executed one after the other. `AND` and `OR` are a stack machine:
+//! The searches are executed one after the other. `AND` and `OR` are a stack machine, which combines each
+//! bitmap with the one before as soon as both are there, so that few of them need memory at a time:
 //!
 //! ```text
-//!   a = 1 AND (b = 2 OR c = 3)     search a, search b, search c, or 2, and 2
+//!   a = 1 AND (b = 2 OR c = 3 OR d = 4)     search a, search b, search c, or, search d, or, and
 //! ```
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use trunkline_aio::clock::{self, Time};
@@ -25,11 +27,11 @@ use crate::access_path::{BitmapNode, IndexSearch};
 /// A step of making a bitmap.
 enum Step {
     /// Pushes the bitmap of a search.
-    Search(IndexSearch),
-    /// Replaces the given number of bitmaps by the rows that all of them have.
-    And(usize),
-    /// Replaces the given number of bitmaps by the rows that one of them has.
-    Or(usize),
+    Search(Arc<IndexSearch>),
+    /// Replaces two bitmaps by the rows that both have.
+    And,
+    /// Replaces two bitmaps by the rows that one of them has.
+    Or,
 }
 
 /// A search that is being executed.
@@ -57,7 +59,7 @@ impl BitmapSource {
         let mut steps = VecDeque::new();
         add_steps(node, &mut steps);
         Self {
-            bytes: access.work_mem() / node.searches().len().max(1),
+            bytes: access.work_mem() / height(node),
             access: access.clone(),
             steps,
             stack: Vec::new(),
@@ -81,8 +83,8 @@ impl BitmapSource {
             }
             match self.steps.pop_front() {
                 Some(Step::Search(search)) => self.begin(backend, &search)?,
-                Some(Step::And(count)) => self.combine(count, |one, other| one.intersect(other)),
-                Some(Step::Or(count)) => self.combine(count, |one, other| one.unite(other)),
+                Some(Step::And) => self.combine(TidBitmap::intersect),
+                Some(Step::Or) => self.combine(TidBitmap::unite),
                 None => {
                     let bitmap = self.stack.pop().unwrap_or_else(|| TidBitmap::new(0));
                     let TableAccess { files, transactions, streams, .. } = &self.access;
@@ -130,12 +132,12 @@ impl BitmapSource {
         Poll::Ready(built.map_err(|error| index_error(&error)))
     }
 
-    fn combine(&mut self, count: usize, combine: impl Fn(&mut TidBitmap, &TidBitmap)) {
-        let first = self.stack.len().saturating_sub(count);
-        let mut parts = self.stack.split_off(first).into_iter();
-        let Some(mut combined) = parts.next() else { return };
-        parts.for_each(|part| combine(&mut combined, &part));
-        self.stack.push(combined);
+    fn combine(&mut self, combine: impl Fn(&mut TidBitmap, &TidBitmap)) {
+        if let Some(other) = self.stack.pop()
+            && let Some(one) = self.stack.last_mut()
+        {
+            combine(one, &other);
+        }
     }
 
     /// What has been read so far.
@@ -168,15 +170,27 @@ impl Building {
 }
 
 fn add_steps(node: &BitmapNode, steps: &mut VecDeque<Step>) {
-    match node {
-        BitmapNode::Index(search) => steps.push_back(Step::Search(search.clone())),
-        BitmapNode::And(parts) => {
-            parts.iter().for_each(|part| add_steps(part, steps));
-            steps.push_back(Step::And(parts.len()));
+    let (parts, is_and) = match node {
+        BitmapNode::Index(search) => return steps.push_back(Step::Search(Arc::clone(search))),
+        BitmapNode::And(parts) => (parts, true),
+        BitmapNode::Or(parts) => (parts, false),
+    };
+    for (at, part) in parts.iter().enumerate() {
+        add_steps(part, steps);
+        if at > 0 {
+            steps.push_back(if is_and { Step::And } else { Step::Or });
         }
-        BitmapNode::Or(parts) => {
-            parts.iter().for_each(|part| add_steps(part, steps));
-            steps.push_back(Step::Or(parts.len()));
+    }
+}
+
+/// The most bitmaps that exist at a time.
+fn height(node: &BitmapNode) -> usize {
+    match node {
+        BitmapNode::Index(_) => 1,
+        BitmapNode::And(parts) | BitmapNode::Or(parts) => {
+            // Beside each part but the first, there is what the parts before it have become.
+            let of_part = |(at, part)| height(part) + usize::from(at > 0);
+            parts.iter().enumerate().map(of_part).max().unwrap_or(1)
         }
     }
 }

@@ -207,7 +207,7 @@ impl ExecutionPlan for ScanExec {
                 self.fetch,
             ),
             filters: self.filters.clone(),
-            covered: Arc::clone(&self.path),
+            path: Arc::clone(&self.path),
             dynamic_filters: self.dynamic_filters.clone(),
             left: self.fetch,
             schema: Arc::clone(&self.schema),
@@ -263,8 +263,8 @@ impl ExecutionPlan for ScanExec {
 struct ScanStream {
     reader: PartitionReader,
     filters: Vec<Arc<dyn PhysicalExpr>>,
-    /// Which filters the indexes cover.
-    covered: Arc<AccessPath>,
+    /// It knows which filters the indexes cover.
+    path: Arc<AccessPath>,
     dynamic_filters: Vec<Arc<dyn PhysicalExpr>>,
     /// The rows that are still wanted.
     left: Option<usize>,
@@ -287,7 +287,7 @@ impl ScanStream {
     fn result(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
         let timer = self.metrics.elapsed_compute().timer();
         let read = batch.num_rows();
-        let covered = |number: &usize| self.covered.covered.contains(number);
+        let covered = |number: &usize| self.path.covered.contains(number);
         let (found, others): (Vec<usize>, Vec<usize>) = (0..self.filters.len()).partition(covered);
         let mut batch = filtered(batch, found.iter().filter_map(|&at| self.filters.get(at)))?;
         let rechecked = batch.num_rows();

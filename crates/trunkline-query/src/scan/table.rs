@@ -85,9 +85,10 @@ impl ScanTable {
         let indexes = TableIndexes::of(database, table);
         // If no index can be searched for anything, nothing is to be chosen or estimated.
         let is_known = clauses.iter().any(|clause| *clause != Clause::Other);
-        let (statistics, why_none) = match !is_known || indexes.usable.is_empty() {
-            true => (TableStatistics::default(), None),
-            false => match self.statistics_rows(table.oid).await {
+        let is_estimated = is_known && !indexes.usable.is_empty();
+        let (statistics, why_none) = match is_estimated {
+            false => (TableStatistics::default(), None),
+            true => match self.statistics_rows(table.oid).await {
                 Ok(rows) => {
                     let catalog = &environment.catalog;
                     (TableStatistics::of(database, catalog, table, &rows), None)
@@ -118,6 +119,7 @@ impl ScanTable {
             work_mem: self.access.work_mem(),
             tasks,
             fetch,
+            is_estimated,
         };
         let mut path = choice.path(&clauses);
         path.unused.extend(why_none.map(|why| ("pg_statistic".to_owned(), why)));
