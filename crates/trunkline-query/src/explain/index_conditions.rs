@@ -15,6 +15,10 @@ use super::expressions::Expressions;
 use super::literals::VARCHAR;
 use crate::access_path::{IndexSearch, KeyOperator};
 
+/// `name`, and the bytes of its values.
+const NAME: Oid = Oid(19);
+const NAME_SIZE: usize = 64;
+
 /// The header of a varlena of four bytes counts itself, in units of a quarter byte.
 const HEADER_SHIFT: u32 = 2;
 
@@ -25,7 +29,7 @@ impl Expressions<'_> {
         search: &IndexSearch,
         table: Oid,
         alias: &str,
-    ) -> Result<String, SqlError> {
+    ) -> Result<Vec<String>, SqlError> {
         let catalog = &self.environment.catalog;
         let database = catalog.database();
         let columns = self.table_columns(database, table)?;
@@ -63,10 +67,7 @@ impl Expressions<'_> {
                 }
             });
         }
-        Ok(match parts.as_slice() {
-            [only] => only.clone(),
-            all => format!("({})", all.join(" AND ")),
-        })
+        Ok(parts)
     }
 
     fn table_columns<'d>(
@@ -116,11 +117,19 @@ impl Expressions<'_> {
 
     fn key_value(&self, ty: SqlType, value: &KeyValue) -> Result<String, SqlError> {
         let number = value.as_deref().and_then(|payload| integer(ty.oid, payload));
-        match number {
-            Some(number) => {
+        match (number, value.as_deref()) {
+            (Some(number), _) => {
                 self.printer.constant(SqlType::new(oids::INT4), Some(&number.to_le_bytes()))
             }
-            None => self.printer.constant(ty, value.as_deref()),
+            // A name is also compared with text, which may be longer.
+            (None, Some(name)) if ty.oid == NAME => {
+                let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+                let text = name.get(..end).unwrap_or_default();
+                let ty = if name.len() == NAME_SIZE && end < NAME_SIZE { NAME } else { oids::TEXT };
+                let payload = if ty == NAME { name } else { text };
+                self.printer.constant(SqlType::new(ty), Some(payload))
+            }
+            (None, payload) => self.printer.constant(ty, payload),
         }
     }
 
@@ -133,6 +142,14 @@ impl Expressions<'_> {
         let attribute = Attribute { len: row.len, align: row.align };
         let payload = array(ty.oid, attribute, values);
         self.printer.constant(SqlType::new(row.array), Some(&payload))
+    }
+}
+
+/// Conditions that must all hold.
+pub(super) fn all_of(parts: &[String]) -> String {
+    match parts {
+        [only] => only.clone(),
+        all => format!("({})", all.join(" AND ")),
     }
 }
 
