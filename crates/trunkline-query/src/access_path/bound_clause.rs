@@ -143,13 +143,7 @@ impl<'a> BoundClauses<'a> {
     /// statement runs, or can't be computed. In the last case, the filter will fail with its own error,
     /// if it is evaluated at all.
     fn constant(&self, expr: &Expr) -> Option<Constant> {
-        let is_variable = expr.any(&mut |part| {
-            matches!(
-                part.kind,
-                ExprKind::Column(_) | ExprKind::CaseOperand | ExprKind::ArrayElement
-            )
-        });
-        if is_variable {
+        if expr.any(&mut |part| matches!(part.kind, ExprKind::Column(_))) {
             return None;
         }
         let program = Program::compile(self.environment, expr).ok()?;

@@ -25,7 +25,7 @@ use crate::access_path::{BitmapNode, IndexSearch};
 /// A step of making a bitmap.
 enum Step {
     /// Pushes the bitmap of a search.
-    Search(IndexSearch),
+    Search(Box<IndexSearch>),
     /// Replaces the given number of bitmaps by the rows that all of them have.
     And(usize),
     /// Replaces the given number of bitmaps by the rows that one of them has.
@@ -169,7 +169,7 @@ impl Building {
 
 fn add_steps(node: &BitmapNode, steps: &mut VecDeque<Step>) {
     match node {
-        BitmapNode::Index(search) => steps.push_back(Step::Search(search.clone())),
+        BitmapNode::Index(search) => steps.push_back(Step::Search(Box::new(search.clone()))),
         BitmapNode::And(parts) => {
             parts.iter().for_each(|part| add_steps(part, steps));
             steps.push_back(Step::And(parts.len()));
