@@ -3,9 +3,14 @@
 //! ```text
 //!   Index ── scan(from, to) ──▶ root ─▶ … ─▶ leaf ─▶ leaf      rows of one leaf at a time
 //!         ├─ find_many ───────▶ leaves of many keys             with read-ahead
-//!         └─ LevelWalk ───────▶ page ─▶ page ─▶ page            with read-ahead: the level above
-//!                                                               has the downlinks
+//!         ├─ LevelWalk ───────▶ page ─▶ page ─▶ page            with read-ahead: the level above
+//!         │                                                     has the downlinks
+//!         └─ EntryScan(ranges) ▶ leaf ─▶ leaf                   the same, but only leaves that may
+//!                                                               have matches; polled
 //! ```
+//!
+//! An [`EntryScan`] finds the entries that match conditions, in either direction, and copies them out
+//! leaf by leaf. Scans of tables are built on it (`index_scan`).
 //!
 //! `trunkline_format::btree` decodes pages and decides where a search continues. The code in this
 //! module only reads the pages and follows that decision, as `nbtsearch.c` does with
@@ -35,13 +40,18 @@
 //! }
 //! ```
 
+mod entry_scan;
 mod error;
 mod index;
 mod index_scan;
+mod leaf_prediction;
 mod level_walk;
 mod multi_search;
+mod page_stream;
 
+pub use entry_scan::{EntryScan, EntryScanOptions, LeafEntries, LeafEntry, ScanSizes};
 pub use error::{BtreeError, BtreeProblem};
 pub use index::Index;
 pub use index_scan::IndexScan;
 pub use level_walk::{Downlink, LevelPage, LevelWalk};
+pub(crate) use page_stream::PageStream;

@@ -17,6 +17,10 @@
 //! version of a row can be visible. If a page is marked all-visible, we don't check its tuples at
 //! all.
 //!
+//! A source may also say which rows of a block it wants ([`WantedRows`]): those that index entries
+//! point to. The scan then follows their HOT chains, and returns them in the order of the entries
+//! (`index_scan`).
+//!
 //! **Damage** is reported with its location, and the scan can continue after it, whereas a server
 //! would abort the query. [`HeapScan::next_page`] reports pages that can't be read or aren't heap
 //! pages. [`HeapPage::rows`] reports rows that are invalid, and rows whose transaction status can't
@@ -48,6 +52,7 @@
 //! ```
 
 mod error;
+mod hot_chain;
 mod page;
 mod page_batch;
 mod scan;
@@ -55,8 +60,10 @@ mod toast_batch;
 mod toast_error;
 mod toast_reader;
 mod toast_table;
+mod wanted;
 
-pub use error::{HeapError, RowError, RowProblem};
+pub use error::{EntryProblem, HeapError, RowError, RowProblem};
+pub use hot_chain::ChainRoot;
 pub use page::{HeapPage, HeapRow, RowFilter, Rows};
 pub use page_batch::PageBatch;
 pub use scan::{HeapScan, PageUse, ScanOptions};
@@ -64,3 +71,4 @@ pub use toast_batch::ToastBatch;
 pub use toast_error::{ToastError, ToastProblem};
 pub use toast_reader::ToastReader;
 pub use toast_table::{CHUNK_BYTES, ToastTable, has_external};
+pub use wanted::{Wanted, WantedRows};

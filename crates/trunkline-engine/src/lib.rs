@@ -83,6 +83,7 @@
 //! | [`transactions`] | commit log and multixacts: which transactions committed |
 //! | [`btree`] | searching and walking B-tree indexes |
 //! | [`heap`] | heap scans, visible rows, TOASTed values |
+//! | [`index_scan`] | rows through an index: in order, from the index alone, by bitmap, by many keys |
 //! | [`catalog`] | databases, schemas, relations, columns, types and indexes |
 //! | **Jobs** | |
 //! | [`job`] | worker threads, progress and cancellation |
@@ -123,6 +124,7 @@ cfg_if::cfg_if! {
         pub mod transactions;
         pub mod btree;
         pub mod heap;
+        pub mod index_scan;
         pub mod catalog;
         pub mod job;
         pub mod seq_scan;

@@ -66,7 +66,7 @@ use crate::pool::{
 use crate::settings::Settings;
 use crate::storage::Relation;
 use crate::waiting::{Waiting, slept};
-use blocked::{Blocked, ReadInFlight};
+use blocked::{Blocked, ReadInFlight, Tries};
 use distance::Distances;
 use group::GroupSize;
 use queue::{EntryState, Queue};
@@ -89,8 +89,7 @@ pub struct ReadStream<S: BlockSource> {
     options: StreamOptions,
     source: S,
     supply: Supply,
-    /// The stream is the source of another one, which doesn't wait for it now.
-    only_tries: bool,
+    tries: Tries,
     /// A block that the source has returned but that we could not yet add to the queue.
     unget: Option<(BlockNo, S::Data)>,
     queue: Queue<S::Data>,
@@ -198,7 +197,7 @@ impl<S: BlockSource> ReadStream<S> {
             options,
             source,
             supply: Supply::Blocks,
-            only_tries: false,
+            tries: Tries::No,
             unget: None,
             queue: Queue::with_capacity(capacity),
             ready: VecDeque::with_capacity(if options.unordered { capacity } else { 0 }),
@@ -246,6 +245,25 @@ impl<S: BlockSource> ReadStream<S> {
     /// The relation that is read.
     pub fn relation(&self) -> &Relation {
         &self.relation
+    }
+
+    /// The source, for a consumer that shares work with it.
+    pub(crate) fn source_mut(&mut self) -> &mut S {
+        &mut self.source
+    }
+
+    /// The number of pages that the stream would pin ahead now. It is 1 as long as the consumer
+    /// hasn't had to wait.
+    pub(crate) fn distance(&self) -> u32 {
+        self.distances.ahead()
+    }
+
+    /// Asks the source again, although it has returned its last block. Call this after adding blocks
+    /// to a source that ends whenever it has none.
+    pub(crate) fn go_on(&mut self) {
+        if matches!(self.supply, Supply::Ended) {
+            self.supply = Supply::Blocks;
+        }
     }
 
     /// Number of pages pinned ahead, including those of reads in flight.
@@ -314,9 +332,11 @@ impl<S: BlockSource> ReadStream<S> {
     fn try_advance(&mut self, backend: &mut Backend) -> Poll<Result<bool, ReadError>> {
         self.give_up_wait();
         self.release_current();
-        self.only_tries = true;
+        let advised = !self.queue.is_empty()
+            && matches!(self.queue.at(0).state, EntryState::Unread { advised: true });
+        self.tries = if advised { Tries::Reads } else { Tries::Advises };
         let step = self.step(backend);
-        self.only_tries = false;
+        self.tries = Tries::No;
         match step? {
             Step::Page => Poll::Ready(Ok(true)),
             Step::End => Poll::Ready(Ok(false)),
@@ -386,6 +406,11 @@ impl<S: BlockSource> ReadStream<S> {
         self.page()
     }
 
+    /// Releases the page that the last call returned, but not those that were pinned ahead.
+    pub(crate) fn release_page(&mut self) {
+        self.release_current();
+    }
+
     /// [`ReadStream::release_ahead`] for a consumer that isn't done with the current page. The next
     /// call returns it again.
     pub(crate) fn release_all(&mut self) {
@@ -425,13 +450,18 @@ impl<S: BlockSource> ReadStream<S> {
     /// Starts again with another source. Pages that were read ahead are released, but the distances
     /// and counts are kept.
     pub fn reset(&mut self, source: S) {
+        self.restart();
+        self.source = source;
+    }
+
+    /// [`ReadStream::reset`] for a source that starts again by itself.
+    pub(crate) fn restart(&mut self) {
         self.release_ahead();
         self.queue.drain().for_each(drop);
         self.unget = None;
         self.advised = 0;
         self.supply = Supply::Blocks;
         self.next_sequential = None;
-        self.source = source;
     }
 
     fn page(&mut self) -> Option<StreamPage<'_, S::Data>> {

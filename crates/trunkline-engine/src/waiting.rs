@@ -125,6 +125,49 @@ impl<'c> Waiting<'_, 'c> {
     }
 }
 
+/// The most pages that a task passes in one turn without having to wait. A page of an index with all
+/// its matches takes a few microseconds, so a turn takes less than a millisecond.
+const PAGES_PER_TURN: u32 = 64;
+
+/// Ends the turns of a loop over pages that may all be cached. Such a loop never waits, so without
+/// this it would neither notice a cancel nor let other tasks run.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    /// The pages of the current turn.
+    pages: u32,
+}
+
+impl Turns {
+    /// Call this before each page. When the turn is over, a task is woken, so that it is polled again,
+    /// and gets `Pending`, and so does a caller that must not wait (`None`). A thread doesn't share
+    /// its turn.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub(crate) fn next_page(
+        &mut self,
+        session: &Session,
+        waiting: Option<&mut Waiting<'_, '_>>,
+    ) -> Poll<Result<(), Cancelled>> {
+        if session.is_cancelled() {
+            return Poll::Ready(Err(Cancelled));
+        }
+        self.pages += 1;
+        if self.pages > PAGES_PER_TURN {
+            self.pages = 0;
+            match waiting {
+                Some(Waiting::Sleep) => {}
+                Some(Waiting::Wake(context, _)) => {
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                None => return Poll::Pending,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
 /// The result of a step that was given [`Waiting::Sleep`].
 pub(crate) fn slept<T>(poll: Poll<T>) -> T {
     match poll {

@@ -19,14 +19,19 @@
 //! PostgreSQL's `access/nbtree.h`.
 
 mod check;
+mod condition;
 mod entry;
 mod fault;
+mod interval;
 mod key;
 mod layout;
 mod numeric;
 mod order;
 mod page;
+mod range_scan;
+mod ranges;
 
+pub use condition::{Comparison, Condition, KeyValue, Unusable};
 pub use entry::{Attributes, Entry, MAX_INDEX_KEYS, Target, Tids};
 pub use fault::Fault;
 pub use key::{Key, KeyColumn};
@@ -34,6 +39,8 @@ pub use layout::{KeyLayout, Step};
 pub(crate) use numeric::compare as numeric_order;
 pub use order::Order;
 pub use page::{BtreePage, MAX_LEVELS, Meta};
+pub use range_scan::{Children, LeafEnd};
+pub use ranges::{Cut, Direction, KeyRanges};
 
 #[cfg(test)]
 mod tests;

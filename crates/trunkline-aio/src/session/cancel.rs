@@ -68,6 +68,12 @@ impl Session {
         Canceller { sessions, id: self.id, incarnation: self.slot().incarnation() }
     }
 
+    /// Whether the session was cancelled since the last [`Session::clear_cancel`]. Waits find this out
+    /// by themselves. A long loop that seldom has to wait must ask.
+    pub fn is_cancelled(&self) -> bool {
+        self.slot().is_cancelled()
+    }
+
     /// Allows waits again after a cancel.
     pub fn clear_cancel(&mut self) {
         self.slot().clear_cancel();

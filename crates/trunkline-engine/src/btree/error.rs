@@ -4,8 +4,8 @@
 //! the pool.
 
 use thiserror::Error;
-use trunkline_format::BlockNo;
 use trunkline_format::btree::Fault;
+use trunkline_format::{BlockNo, Tid};
 
 use crate::Location;
 use crate::pool::ReadError;
@@ -54,5 +54,40 @@ pub enum BtreeProblem {
     Loop {
         /// Number of blocks in the index. The search took more steps than that.
         blocks: BlockNo,
+    },
+    /// The links and downlinks of the pages lead a scan in a circle.
+    #[error("the links of its pages do not end within {blocks} blocks")]
+    Circle {
+        /// Number of blocks in the index. The scan has visited more pages than a sound index of that
+        /// length lets it visit.
+        blocks: BlockNo,
+    },
+    /// A page doesn't link back to the neighbour that links to it.
+    #[error("link to the neighbour is {found}, {expected} expected")]
+    Sibling {
+        /// The link.
+        found: BlockNo,
+        /// The neighbour.
+        expected: BlockNo,
+    },
+    /// An entry points to a block that the table doesn't have.
+    #[error("line pointer {item}: points to row ({},{}), but the table has {blocks} blocks", tid.block, tid.item)]
+    NoSuchBlock {
+        /// The entry's line pointer.
+        item: u16,
+        /// Where it points to.
+        tid: Tid,
+        /// The table's number of blocks.
+        blocks: BlockNo,
+    },
+    /// An entry points to a line pointer that no page of a table has.
+    #[error("line pointer {item}: points to row ({},{}), but a page has at most {most} rows", tid.block, tid.item)]
+    NoSuchRow {
+        /// The entry's line pointer.
+        item: u16,
+        /// Where it points to.
+        tid: Tid,
+        /// The most rows on a page.
+        most: u16,
     },
 }

@@ -15,16 +15,15 @@
 //! two levels, as `amcheck` does.
 
 use std::collections::VecDeque;
-use std::task::Poll;
 
-use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::btree::{BtreePage, Fault};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
 
 use super::error::{BtreeError, BtreeProblem};
 use super::index::{Index, RightSteps};
+use super::page_stream::BlockQueue;
 use crate::pool::{Backend, ReadError, Strategy};
-use crate::read_stream::{BlockSource, ReadStream, StreamOptions};
+use crate::read_stream::{ReadStream, StreamOptions};
 use crate::seq_scan::scan_strategy;
 
 /// We read the next parent when fewer downlinks than this are queued for the stream. This is well
@@ -80,19 +79,6 @@ pub struct LevelWalk {
     ahead: Option<BlockNo>,
     ahead_page: Box<PageBytes>,
     page: Box<PageBytes>,
-}
-
-/// Blocks for the stream to read. The walk adds blocks and the stream removes them. They have to
-/// share the queue because the stream owns its block source, but the mutex is never contended.
-#[derive(Debug, Clone, Default)]
-struct BlockQueue(Arc<Mutex<VecDeque<BlockNo>>>);
-
-impl BlockSource for BlockQueue {
-    type Data = ();
-
-    fn next_block(&mut self) -> Poll<Option<(BlockNo, ())>> {
-        Poll::Ready(self.0.lock().pop_front().map(|block| (block, ())))
-    }
 }
 
 impl LevelWalk {
@@ -191,7 +177,7 @@ impl LevelWalk {
     /// Reads parents until enough downlinks are queued.
     fn read_parents(&mut self, backend: &mut Backend) -> Result<(), BtreeError> {
         while let Some(parent) = self.parent
-            && self.queue.0.lock().len() < DOWNLINKS_AHEAD
+            && self.queue.len() < DOWNLINKS_AHEAD
         {
             let (level, downlinks) = (self.level + 1, &mut self.downlinks);
             // Remember how many downlinks there were, to pass only the new children to the stream.
@@ -218,7 +204,7 @@ impl LevelWalk {
                 self.parent_steps.count(&self.index, right)?;
             }
             let children = downlinks.iter().skip(before).map(|downlink| downlink.child);
-            self.queue.0.lock().extend(children);
+            self.queue.extend(children);
         }
         Ok(())
     }
@@ -254,7 +240,7 @@ impl LevelWalk {
             }
             // A stream ends when its source runs out of blocks. If we've read more parents since
             // then, restart it.
-            if self.queue.0.lock().is_empty() {
+            if self.queue.len() == 0 {
                 return Ok(());
             }
             self.stream.reset(self.queue.clone());

@@ -5,7 +5,7 @@
 
 use thiserror::Error;
 use trunkline_aio::Cancelled;
-use trunkline_format::BLOCK_SIZE;
+use trunkline_format::{BLOCK_SIZE, Tid};
 
 use crate::Location;
 use crate::pool::ReadError;
@@ -47,7 +47,7 @@ impl From<Cancelled> for HeapError {
 /// A row that is not available. If a file is missing that records whether the row is visible, the
 /// row itself may be fine, so the message doesn't call it invalid.
 #[derive(Debug, Clone, Error)]
-#[error("{}row in {location}: {problem}", if file_fault(problem).is_none() { "invalid " } else { "" })]
+#[error("{}{location}: {problem}", place(problem))]
 pub struct RowError {
     /// The row.
     pub location: Location,
@@ -66,7 +66,15 @@ impl RowError {
 fn file_fault(problem: &RowProblem) -> Option<&SlruFault> {
     match problem {
         RowProblem::Transaction(error) => error.file_fault(),
-        RowProblem::Outside => None,
+        RowProblem::Outside | RowProblem::Entry(_) => None,
+    }
+}
+
+fn place(problem: &RowProblem) -> &'static str {
+    match problem {
+        RowProblem::Entry(_) => "",
+        problem if file_fault(problem).is_none() => "invalid row in ",
+        _ => "row in ",
     }
 }
 
@@ -80,4 +88,43 @@ pub enum RowProblem {
     /// Its visibility cannot be determined.
     #[error(transparent)]
     Transaction(#[from] TransactionError),
+    /// An index entry points to something that isn't a row. The location is the entry's, if it is
+    /// known, and otherwise the line pointer that it points to.
+    #[error(transparent)]
+    Entry(#[from] EntryProblem),
+}
+
+/// `MaxHeapTuplesPerPage`: no chain has more tuples than a page has.
+pub(super) const CHAIN_MAX: usize = 291;
+
+/// Why an index entry can't be right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum EntryProblem {
+    /// The page has fewer line pointers.
+    #[error("an index entry points to row ({},{}), but the page has {count} line pointers", tid.block, tid.item)]
+    Beyond {
+        /// Where the entry points to.
+        tid: Tid,
+        /// The page's number of line pointers.
+        count: u16,
+    },
+    /// The line pointer isn't used. VACUUM removes the entries of a row before it frees the row's line
+    /// pointer.
+    #[error("an index entry points to row ({},{}), which is an unused line pointer", tid.block, tid.item)]
+    Unused {
+        /// Where the entry points to.
+        tid: Tid,
+    },
+    /// Heap-only tuples have no index entries.
+    #[error("an index entry points to row ({},{}), which is a heap-only tuple", tid.block, tid.item)]
+    HeapOnly {
+        /// Where the entry points to.
+        tid: Tid,
+    },
+    /// The chain doesn't end.
+    #[error("the HOT chain of row ({},{}) has more than {CHAIN_MAX} tuples", tid.block, tid.item)]
+    Endless {
+        /// Where the entry points to.
+        tid: Tid,
+    },
 }

@@ -19,6 +19,8 @@ use trunkline_format::transam::{RowState, XidStatusLookup, row_state};
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapTuple, PageBytes, Tid};
 
 use super::error::{HeapError, RowError, RowProblem};
+use super::hot_chain::{ChainRoot, visible_in_chain};
+use super::wanted::Wanted;
 use crate::pool::Page;
 use crate::storage::Relation;
 use crate::transactions::TransactionError;
@@ -60,6 +62,10 @@ pub(super) struct PageRows {
     /// Whether the page is marked all-visible. If so, the line pointers are all we need, and
     /// `entries` and `errors` stay empty.
     all_visible: bool,
+    /// Whether the caller must check the condition of an index scan.
+    recheck: bool,
+    /// The rows were listed by the block's source.
+    listed: bool,
     entries: Vec<Entry>,
     errors: Vec<RowError>,
 }
@@ -72,6 +78,8 @@ struct Entry {
     /// The offset of the tuple within the page.
     offset: u16,
     length: u16,
+    /// [`ChainRoot::entry`].
+    number: u32,
     verdict: Verdict,
 }
 
@@ -85,20 +93,35 @@ enum Verdict {
 }
 
 impl PageRows {
-    /// Determines the visibility of the rows on `page`. Any information about the previous page is
-    /// overwritten. If `status` has not loaded the status of a row, that row is left out. The
+    /// Determines which of the wanted rows on `page` are visible. Any information about the previous
+    /// page is overwritten. If `status` has not loaded the status of a row, that row is left out. The
     /// caller must then load the missing statuses and call this again.
     pub(super) fn prepare<S: XidStatusLookup<Error = TransactionError>>(
         &mut self,
         page: &PageBytes,
         relation: &Relation,
         block: BlockNo,
-        rows: RowFilter,
+        (rows, wanted, index): (RowFilter, Wanted<'_>, Option<&Relation>),
         status: &mut S,
     ) -> Result<(), HeapError> {
         self.all_visible = false;
         self.entries.clear();
         self.errors.clear();
+        self.listed = matches!(wanted, Wanted::Chains { .. });
+        let roots = match wanted {
+            Wanted::All { recheck } => {
+                self.recheck = recheck;
+                None
+            }
+            Wanted::Chains { roots, recheck } => {
+                self.recheck = recheck;
+                Some(roots)
+            }
+        };
+        if let Some(roots) = roots.filter(|_| is_new(page)) {
+            self.follow_chains(page, relation, block, (roots, index), status);
+            return Ok(());
+        }
         // This page was added when the table was extended, but it was never initialized, for
         // example because of a crash right after the extension. It has no rows.
         if is_new(page) {
@@ -114,6 +137,10 @@ impl PageRows {
         };
         if usize::from(special) != expected {
             return Err(HeapError::NotATable { location: relation.location(block), special });
+        }
+        if let Some(roots) = roots {
+            self.follow_chains(page, relation, block, (roots, index), status);
+            return Ok(());
         }
         if is_all_visible(page) {
             // Without entries and errors, the page has no rows: all of its tuples are live.
@@ -137,17 +164,55 @@ impl PageRows {
                 Err(problem) => self.error(row_error(relation, Tid { block, item }, problem)),
             };
             let (offset, length) = (pointer.offset, pointer.length);
-            self.entries.push(Entry { item, offset, length, verdict });
+            self.entries.push(Entry { item, offset, length, number: 0, verdict });
         }
         Ok(())
+    }
+
+    /// Finds the visible row of each chain. Chains without one are left out.
+    fn follow_chains<S: XidStatusLookup<Error = TransactionError>>(
+        &mut self,
+        page: &PageBytes,
+        relation: &Relation,
+        block: BlockNo,
+        (roots, index): (&[ChainRoot], Option<&Relation>),
+        status: &mut S,
+    ) {
+        let all_visible = !is_new(page) && is_all_visible(page);
+        for root in roots {
+            let ChainRoot { item: root_item, entry: number, place: (leaf, leaf_item) } = *root;
+            let entry = match visible_in_chain(page, block, root_item, all_visible, status) {
+                Ok(None) => continue,
+                Ok(Some((item, pointer))) => Entry {
+                    item,
+                    offset: pointer.offset,
+                    length: pointer.length,
+                    number,
+                    verdict: Verdict::State(RowState::Live),
+                },
+                Err((item, problem)) => {
+                    let of_index = index.filter(|_| leaf_item != 0);
+                    let error = match (of_index, &problem) {
+                        (Some(index), RowProblem::Entry(_)) => {
+                            row_error(index, Tid { block: leaf, item: leaf_item }, problem)
+                        }
+                        _ => row_error(relation, Tid { block, item }, problem),
+                    };
+                    let verdict = self.error(error);
+                    Entry { item, offset: 0, length: 0, number, verdict }
+                }
+            };
+            self.entries.push(entry);
+        }
     }
 
     /// Stores an error and returns a verdict that refers to it. This is marked cold so that the
     /// compiler moves the error handling out of the loop over the line pointers.
     #[cold]
     fn error(&mut self, error: RowError) -> Verdict {
-        // The cast is safe: a page has at most 2042 line pointers.
-        let number = self.errors.len() as u16;
+        // A page has at most 2042 line pointers. More entries of an index may point to it, if both are
+        // damaged, but then one error is as good as another.
+        let number = self.errors.len().min(usize::from(u16::MAX)) as u16;
         self.errors.push(error);
         Verdict::Error(number)
     }
@@ -183,6 +248,8 @@ pub struct HeapRow<'p> {
     pub state: RowState,
     /// Its bytes.
     pub tuple: HeapTuple<'p>,
+    /// [`ChainRoot::entry`] of the index entry that has led to the row; 0 in other scans.
+    pub entry: u32,
 }
 
 impl<'s> HeapPage<'s> {
@@ -205,6 +272,17 @@ impl<'s> HeapPage<'s> {
         &self.page
     }
 
+    /// Whether the rows must be checked against the condition of the index scan that has led to the
+    /// page, because a lossy bitmap doesn't know its rows.
+    pub fn needs_recheck(&self) -> bool {
+        self.page_rows.recheck
+    }
+
+    /// Whether the page has only the rows that an index scan has listed, rather than all of them.
+    pub fn is_listed(&self) -> bool {
+        self.page_rows.listed
+    }
+
     /// The number of rows that pass the filter, including rows with errors.
     pub fn len(&self) -> usize {
         match self.page_rows.all_visible {
@@ -221,8 +299,9 @@ impl<'s> HeapPage<'s> {
         }
     }
 
-    /// Returns the rows that pass the filter, in the order of their line pointers. If a row is
-    /// invalid, we return an error for it, regardless of the filter.
+    /// Returns the rows that pass the filter, in the order of their line pointers, or in the order in
+    /// which they were listed ([`HeapPage::is_listed`]). If a row is invalid, we return an error for
+    /// it, regardless of the filter.
     #[inline]
     pub fn rows(&self) -> Rows<'_> {
         Rows::new(&self.page, self.block, self.relation, self.page_rows)
@@ -303,8 +382,8 @@ pub struct Rows<'p> {
     page_rows: &'p PageRows,
     /// If the page is all-visible, this is the last line pointer we returned; otherwise it's the
     /// index of the next entry.
-    next: u16,
-    end: u16,
+    next: u32,
+    end: u32,
 }
 
 impl<'p> Rows<'p> {
@@ -316,9 +395,8 @@ impl<'p> Rows<'p> {
         page_rows: &'p PageRows,
     ) -> Self {
         let end = match page_rows.all_visible {
-            true => PageHeader::parse(page).line_pointer_count(),
-            // The cast is safe: a page has at most 2042 line pointers.
-            false => page_rows.entries.len() as u16,
+            true => PageHeader::parse(page).line_pointer_count().into(),
+            false => page_rows.entries.len() as u32,
         };
         Self { page, block, relation, page_rows, next: 0, end }
     }
@@ -327,14 +405,14 @@ impl<'p> Rows<'p> {
     /// than store the parsed tuple, which would make entries larger.
     #[inline]
     fn row(&self, entry: &Entry) -> Result<HeapRow<'p>, RowError> {
-        let Entry { item, offset, length, verdict } = *entry;
+        let Entry { item, offset, length, number: entry, verdict } = *entry;
         match verdict {
             Verdict::State(state) => {
                 let start = usize::from(offset);
                 // live() always sets the state to `Live`, so we must replace that with the real
                 // state.
                 let row = self.live(item, self.page.get(start..start + usize::from(length)))?;
-                Ok(HeapRow { state, ..row })
+                Ok(HeapRow { state, entry, ..row })
             }
             Verdict::Error(number) => {
                 let error = self.page_rows.errors.get(usize::from(number)).cloned();
@@ -349,7 +427,7 @@ impl<'p> Rows<'p> {
         match HeapTuple::parse(item, bytes.unwrap_or_default()) {
             Ok(tuple) => {
                 let tid = Tid { block: self.block, item };
-                Ok(HeapRow { tid, state: RowState::Live, tuple })
+                Ok(HeapRow { tid, state: RowState::Live, tuple, entry: 0 })
             }
             Err(_) => Err(self.outside(item)),
         }
@@ -371,12 +449,13 @@ impl<'p> Iterator for Rows<'p> {
             self.next += 1;
             // Entries exist only if visibility was checked.
             if !self.page_rows.all_visible {
-                let entry = self.page_rows.entries.get(usize::from(self.next - 1))?;
+                let entry = self.page_rows.entries.get(self.next as usize - 1)?;
                 return Some(self.row(entry));
             }
-            let line = line_pointer(self.page, self.next)?;
+            let item = self.next as u16;
+            let line = line_pointer(self.page, item)?;
             if line.flags == LinePointerFlags::Normal {
-                return Some(self.live(self.next, line.item(self.page)));
+                return Some(self.live(item, line.item(self.page)));
             }
         }
         None

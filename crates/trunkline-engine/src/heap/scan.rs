@@ -18,6 +18,7 @@ use trunkline_format::{BlockNo, PageBytes};
 
 use super::error::HeapError;
 use super::page::{HeapPage, PageRows, RowFilter};
+use super::wanted::{Wanted, WantedRows};
 use crate::pool::{Backend, LockWait, Page, PinRef, Tally};
 use crate::read_stream::{
     BlockRange, BlockSource, ReadStream, ReleaseAhead, StreamOptions, StreamPage, StreamStats,
@@ -81,6 +82,8 @@ pub struct HeapScan<S: BlockSource> {
 #[derive(Debug)]
 struct Judge {
     relation: Relation,
+    /// The index whose entries say which rows are wanted, for errors.
+    index: Option<Relation>,
     transactions: Arc<Transactions>,
     statuses: StatusPages,
     rows: RowFilter,
@@ -124,7 +127,10 @@ impl HeapScan<BlockRange> {
     }
 }
 
-impl<S: BlockSource> HeapScan<S> {
+impl<S: BlockSource> HeapScan<S>
+where
+    S::Data: WantedRows,
+{
     /// Scans the blocks returned by `source`. You must pass the same `backend` to every call,
     /// because the I/Os of the stream belong to that backend's session.
     pub fn new(
@@ -138,6 +144,7 @@ impl<S: BlockSource> HeapScan<S> {
             stream: ReadStream::new(backend, relation, source, options.stream),
             judge: Judge {
                 relation: relation.clone(),
+                index: None,
                 transactions: Arc::clone(transactions),
                 statuses: StatusPages::default(),
                 rows: options.rows,
@@ -148,6 +155,34 @@ impl<S: BlockSource> HeapScan<S> {
             },
             wait: None,
         }
+    }
+
+    /// Names the index whose entries have led to the rows, for errors about entries.
+    pub(crate) fn for_index(mut self, index: &Relation) -> Self {
+        self.judge.index = Some(index.clone());
+        self
+    }
+
+    /// Gives up all pages that have not been returned, for a source that starts again. Distances and
+    /// counts are kept.
+    pub(crate) fn restart(&mut self) {
+        if let Some(wait) = &mut self.wait {
+            wait.leave_queue();
+        }
+        self.judge.lock_wait = None;
+        self.judge.unfinished = false;
+        self.judge.statuses.begin();
+        self.stream.restart();
+    }
+
+    /// The source of the scan's blocks.
+    pub(crate) fn source(&self) -> &S {
+        self.stream.source()
+    }
+
+    /// The source of the scan's blocks, for a consumer that shares work with it.
+    pub(crate) fn source_mut(&mut self) -> &mut S {
+        self.stream.source_mut()
     }
 
     /// Returns the next page, or `None` at the end of the scan. Pages are returned even if none of
@@ -222,7 +257,7 @@ impl<S: BlockSource> HeapScan<S> {
 
 impl<S: BlockSource + Send> ReleaseAhead for HeapScan<S>
 where
-    S::Data: Send,
+    S::Data: Send + WantedRows,
 {
     fn release_ahead(&mut self) {
         HeapScan::release_ahead(self);
@@ -239,7 +274,10 @@ fn next<'s, S: BlockSource>(
     judge: &'s mut Judge,
     waiting: &mut Waiting<'_, '_>,
     backend: &mut Backend,
-) -> Poll<Result<Option<HeapPage<'s>>, HeapError>> {
+) -> Poll<Result<Option<HeapPage<'s>>, HeapError>>
+where
+    S::Data: WantedRows,
+{
     let found = if judge.unfinished {
         stream.current()
     } else {
@@ -249,9 +287,9 @@ fn next<'s, S: BlockSource>(
             Waiting::Wake(context, _) => ready!(stream.poll_next(context, backend))?,
         }
     };
-    let Some(StreamPage { pin, block, .. }) = found else { return Poll::Ready(Ok(None)) };
+    let Some(StreamPage { pin, block, data }) = found else { return Poll::Ready(Ok(None)) };
     judge.unfinished = true;
-    let judged = ready!(judge.judge(waiting, backend, pin, block));
+    let judged = ready!(judge.judge(waiting, backend, pin, (block, data.wanted())));
     // A page that was not judged because of a cancel is judged by the next call.
     judge.unfinished = judged.as_ref().is_err_and(HeapError::is_cancelled);
     Poll::Ready(Ok(Some(HeapPage::new(judged?, block, &judge.relation, &judge.page_rows))))
@@ -259,7 +297,10 @@ fn next<'s, S: BlockSource>(
 
 impl Judge {
     /// Loads what we and the caller will read of a page.
-    fn load(&self, page: &PageBytes) {
+    fn load(&self, page: &PageBytes, wanted: Wanted<'_>) {
+        if matches!(wanted, Wanted::Chains { .. }) {
+            return;
+        }
         match self.page_use {
             PageUse::Rows => load_into_cache(page),
             PageUse::RowStarts(bytes) => load_item_starts(page, bytes),
@@ -275,15 +316,16 @@ impl Judge {
         waiting: &mut Waiting<'_, '_>,
         backend: &mut Backend,
         pin: PinRef<'p>,
-        block: BlockNo,
+        (block, wanted): (BlockNo, Wanted<'_>),
     ) -> Poll<Result<Page<'p>, HeapError>> {
         loop {
             // If an earlier poll has left a page unread, we read it before we lock anything.
             ready!(self.transactions.load(&mut self.statuses, backend.session(), waiting))?;
             let page = ready!(backend.lock_shared(waiting, pin, &mut self.lock_wait))?;
-            self.load(&page);
+            self.load(&page, wanted);
             let mut lookup = self.transactions.lookup(&mut self.statuses);
-            self.page_rows.prepare(&page, &self.relation, block, self.rows, &mut lookup)?;
+            let rows = (self.rows, wanted, self.index.as_ref());
+            self.page_rows.prepare(&page, &self.relation, block, rows, &mut lookup)?;
             if self.statuses.is_complete() {
                 return Poll::Ready(Ok(page));
             }

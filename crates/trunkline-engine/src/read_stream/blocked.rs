@@ -23,6 +23,25 @@ pub(super) enum Blocked {
     Source,
 }
 
+/// Whether the stream may execute reads in this thread, as it does under `sync`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Tries {
+    /// Its consumer wants a page.
+    #[default]
+    No,
+    /// The stream is the source of another one, which doesn't wait for it now. It may only advise.
+    Advises,
+    /// The same, but the next page was advised by an earlier try, so it should be in the kernel's page
+    /// cache.
+    Reads,
+}
+
+impl Tries {
+    pub(super) fn is_try(self) -> bool {
+        self != Self::No
+    }
+}
+
 /// A read of the stream that is in flight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReadInFlight {

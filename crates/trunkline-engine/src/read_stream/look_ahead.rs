@@ -20,7 +20,7 @@
 //! consecutive blocks, we rely on the kernel's own read-ahead, as PostgreSQL does.
 
 use super::ReadStream;
-use super::blocked::{Blocked, ReadInFlight};
+use super::blocked::{Blocked, ReadInFlight, Tries};
 use super::queue::EntryState;
 use super::source::{BlockSource, SourceWait, Supply};
 use crate::pool::{Backend, ReadError, ReadRequest, ReadStart, USAGE_MAX};
@@ -86,21 +86,23 @@ impl<S: BlockSource> ReadStream<S> {
         refused.filter(|_| self.queue.len() == self.queue.pending())
     }
 
-    /// Whether to let the source try to continue. It must not delay the consumer, so we do this only
-    /// if reads don't block this thread, and if there is something else to wait for.
+    /// Whether to let the source try to continue. We do this only if there is something else to wait
+    /// for, and if the stream looks ahead at all.
     fn may_fetch(&self, prefetch: Prefetch) -> bool {
         matches!(self.supply, Supply::Waits)
-            && prefetch == Prefetch::Reads
+            && prefetch != Prefetch::None
             && !self.queue.is_empty()
             && self.wants_more(prefetch)
     }
 
     /// Lets the source try to continue, and returns true if it can.
     fn try_fetch(&mut self, backend: &mut Backend) -> bool {
-        match self.source.fetch(backend, &mut SourceWait::never()) {
+        let mut wait = SourceWait::never().with_distance(self.distances.ahead());
+        match self.source.fetch(backend, &mut wait) {
             Poll::Ready(Ok(())) => self.supply = Supply::Blocks,
+            // If the session is still cancelled when the consumer has to wait, it finds out then.
+            Poll::Ready(Err(ReadError::Cancelled)) | Poll::Pending => {}
             Poll::Ready(Err(error)) => self.supply = Supply::Failed(Box::new(error)),
-            Poll::Pending => {}
         }
         matches!(self.supply, Supply::Blocks)
     }
@@ -270,7 +272,13 @@ impl<S: BlockSource> ReadStream<S> {
             return Some(Blocked::Any);
         }
         // A source that only tries must not execute a read in this thread.
-        let needed_now = needed_now && !self.only_tries;
+        let needed_now = needed_now && !self.tries.is_try();
+        if self.tries == Tries::Advises
+            && self.prefetch(session) != Prefetch::Reads
+            && !self.is_in_pool(self.queue.at(at).block)
+        {
+            return Some(Blocked::Any);
+        }
         // Reserve the pins first. `PageReads::start` then acquires the handle, the buffers and the
         // claims, in this order, and never waits.
         let reserved = match self.reserve_pins(count, at == 0) {
@@ -310,8 +318,10 @@ impl<S: BlockSource> ReadStream<S> {
             Ok(ReadStart::Issued { slot, count }) => {
                 self.enter(at, count, || EntryState::Reading { slot });
                 self.note_sequential(at, count);
-                let synchronous = needed_now || session.method() == MethodKind::Sync;
-                let waited = synchronous && self.reads.window().results().is_done(slot);
+                // Under sync this thread executes the read, at the latest when the batch that it is part
+                // of ends. Another method may execute it in this thread too.
+                let waited = session.method() == MethodKind::Sync
+                    || (needed_now && self.reads.window().results().is_done(slot));
                 self.in_flight[slot] =
                     Some(ReadInFlight { first: self.queue.sequence(at), waited });
                 self.stats.ios += 1;
@@ -402,15 +412,12 @@ impl<S: BlockSource> ReadStream<S> {
     /// block next, because then it's too late for advice.
     fn advise(&mut self, session: &mut Session, at: usize) -> bool {
         let first = self.queue.at(at).block;
-        let in_pool = |block| {
-            let state = self.manager.peek(self.tag.at(block));
-            state.is_some_and(|state| state.is_valid_or_in_progress())
-        };
-        if in_pool(first) || (at == 0 && self.pinned == 0) {
+        let needed_now = at == 0 && self.pinned == 0 && !self.tries.is_try();
+        if needed_now || self.is_in_pool(first) {
             return false;
         }
         let mut count = 1;
-        while count < self.queue.pending() as u32 && !in_pool(first + count) {
+        while count < self.queue.pending() as u32 && !self.is_in_pool(first + count) {
             count += 1;
         }
         if self.next_sequential != Some(first) {
@@ -426,6 +433,12 @@ impl<S: BlockSource> ReadStream<S> {
         self.note_sequential(at, count);
         self.advised += count;
         true
+    }
+
+    /// Whether a page is in the pool, or is being read.
+    fn is_in_pool(&self, block: BlockNo) -> bool {
+        let state = self.manager.peek(self.tag.at(block));
+        state.is_some_and(|state| state.is_valid_or_in_progress())
     }
 
     /// Takes the results of reads whose pages were released.

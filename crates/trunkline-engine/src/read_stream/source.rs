@@ -22,6 +22,9 @@
 //! starts reads of leaf pages, but doesn't wait for them, so that reads of both streams are in
 //! flight. The stream lets the source wait only once it has no page left. A source whose stream
 //! shares the session waits through its consumer's task.
+//!
+//! Under `io_method = sync`, nothing is in flight. There, the first try advises the leaf page, and a
+//! later one reads it, which should find it in the kernel's page cache by then.
 
 use crate::pool::{Backend, ReadError};
 use crate::waiting::Waiting;
@@ -70,22 +73,36 @@ pub trait BlockSource {
 
 /// How [`BlockSource::fetch`] waits: not at all, by sleeping, or by having a task woken.
 #[derive(Debug)]
-pub struct SourceWait<'a, 'c>(Option<Waiting<'a, 'c>>);
+pub struct SourceWait<'a, 'c> {
+    waiting: Option<Waiting<'a, 'c>>,
+    distance: u32,
+}
 
 impl<'a, 'c> SourceWait<'a, 'c> {
     /// The source must not wait.
-    pub(super) fn never() -> Self {
-        Self(None)
+    pub(crate) fn never() -> Self {
+        Self { waiting: None, distance: 1 }
     }
 
     /// The source waits as the consumer of its stream does.
-    pub(super) fn of_consumer(waiting: Waiting<'a, 'c>) -> Self {
-        Self(Some(waiting))
+    pub(crate) fn of_consumer(waiting: Waiting<'a, 'c>) -> Self {
+        Self { waiting: Some(waiting), distance: 1 }
+    }
+
+    /// Passes the look-ahead distance of the source's stream.
+    pub(super) fn with_distance(self, distance: u32) -> Self {
+        Self { distance, ..self }
     }
 
     /// `None` if the source must not wait.
-    pub(super) fn waiting(&mut self) -> Option<&mut Waiting<'a, 'c>> {
-        self.0.as_mut()
+    pub(crate) fn waiting(&mut self) -> Option<&mut Waiting<'a, 'c>> {
+        self.waiting.as_mut()
+    }
+
+    /// The number of pages that the source's stream would pin ahead now. It is 1 if the stream has no
+    /// reason to look ahead, because its consumer hasn't had to wait.
+    pub(crate) fn distance(&self) -> u32 {
+        self.distance
     }
 }
 

@@ -16,7 +16,7 @@ impl<S: BlockSource> ReadStream<S> {
     /// Gives up what an earlier poll was waiting for, because the consumer is about to do something
     /// else. If the session was woken for a handle that it now won't take, another session is woken
     /// instead.
-    pub(super) fn give_up_wait(&mut self) {
+    pub(crate) fn give_up_wait(&mut self) {
         // The wait ends here. Whatever the consumer does next must not count as waiting.
         self.count_polled_wait();
         self.unregister();
@@ -91,7 +91,8 @@ impl<S: BlockSource> ReadStream<S> {
         waiting: &mut Waiting<'_, '_>,
         backend: &mut Backend,
     ) -> Poll<Result<(), ReadError>> {
-        let mut wait = SourceWait::of_consumer(waiting.reborrow());
+        let distance = self.distances.ahead();
+        let mut wait = SourceWait::of_consumer(waiting.reborrow()).with_distance(distance);
         ready!(self.source.fetch(backend, &mut wait))?;
         self.supply = Supply::Blocks;
         Poll::Ready(Ok(()))

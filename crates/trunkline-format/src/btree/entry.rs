@@ -166,6 +166,14 @@ impl<'a> Entry<'a> {
         Self::parse(item, bytes, Role::Pivot)
     }
 
+    /// Parses a leaf tuple from bytes copied out of item `item` of its page.
+    ///
+    /// # Errors
+    /// The tuple is damaged.
+    pub fn of_leaf(item: u16, bytes: &'a [u8]) -> Result<Self, Fault> {
+        Self::parse(item, bytes, Role::Leaf)
+    }
+
     /// The entry's line pointer number, from 1.
     pub fn item(&self) -> u16 {
         self.item

@@ -21,7 +21,7 @@ fn text() -> KeyColumn {
     KeyColumn { attribute, order: Order::Bytes, descending: false, nulls_first: false }
 }
 
-fn tid(block: u32, item: u16) -> Tid {
+pub(super) fn tid(block: u32, item: u16) -> Tid {
     Tid { block, item }
 }
 
@@ -102,7 +102,7 @@ fn separator(child: u32, key: Option<i32>) -> Vec<u8> {
     }
 }
 
-fn entry(tid: Tid, info: u16, key: &[u8]) -> Vec<u8> {
+pub(super) fn entry(tid: Tid, info: u16, key: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(((tid.block >> 16) as u16).to_le_bytes());
     bytes.extend((tid.block as u16).to_le_bytes());
@@ -114,7 +114,7 @@ fn entry(tid: Tid, info: u16, key: &[u8]) -> Vec<u8> {
 }
 
 /// Builds a page that contains these items.
-fn page(left: u32, right: u32, level: u32, flags: u16, items: &[Vec<u8>]) -> PageBytes {
+pub(super) fn page(left: u32, right: u32, level: u32, flags: u16, items: &[Vec<u8>]) -> PageBytes {
     let mut upper = 8176;
     let mut page = header(0, 24 + 4 * items.len() as u16, 0, 8176);
     for (item, at) in items.iter().zip((24..).step_by(4)) {

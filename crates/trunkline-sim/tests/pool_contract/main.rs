@@ -11,6 +11,7 @@ mod cancel;
 mod claims;
 mod corruption;
 mod heap_polls;
+mod index_scans;
 mod interleavings;
 mod lessons;
 mod locks;
