@@ -66,7 +66,9 @@ fn section(name: &str, report: &Report, text: &mut String) -> std::fmt::Result {
 
 /// Our fastest method against the server's.
 fn best(report: &Report, text: &mut String) -> std::fmt::Result {
-    let Some(server) = &report.server else { return Ok(()) };
+    let Some(server) = report.server.as_ref().filter(|_| !report.best.is_empty()) else {
+        return Ok(());
+    };
     writeln!(
         text,
         "\nThe fastest methods, and trunkline's time divided by that of {}:\n\n\

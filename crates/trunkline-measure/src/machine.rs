@@ -75,8 +75,13 @@ impl Machine {
         };
         let (device, model, scheduler) = (&self.device, &self.device_model, &self.scheduler);
         let gigabytes = self.memory_bytes as f64 / f64::from(1 << 30);
+        // A file system such as tmpfs or FUSE has no device of its own.
+        let device = match device.as_str() {
+            UNKNOWN => device.clone(),
+            _ => format!("{device} ({model}{disk}), scheduler {scheduler}"),
+        };
         [
-            ("Device", format!("{device} ({model}{disk}), scheduler {scheduler}")),
+            ("Device", device),
             ("File system", format!("{}, {}", self.file_system, self.mount_options)),
             ("Kernel", format!("Linux {}", self.kernel)),
             (

@@ -27,7 +27,6 @@ mod via_text;
 mod walk;
 
 pub(crate) use division::Division;
-pub(crate) use elements::constant_elements;
 pub(crate) use frame::{Frame, Scatter, failed};
 pub(crate) use keys::{Key, KeyUse};
 pub(crate) use planner::{ExpressionPlanner, OuterColumns};

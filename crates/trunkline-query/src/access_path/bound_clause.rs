@@ -5,7 +5,9 @@
 
 use trunkline_format::Oid;
 use trunkline_format::btree::Comparison;
+use trunkline_format::deform::Attribute;
 use trunkline_sql::bound::{BooleanTest, ColumnId, Expr, ExprKind, Quantifier};
+use trunkline_sql::functions::ArrayView;
 use trunkline_sql::values::PayloadReader;
 
 use super::clause::{
@@ -13,7 +15,7 @@ use super::clause::{
     test,
 };
 use crate::environment::Environment;
-use crate::expression::{BOOL, Frame, Program, constant_elements};
+use crate::expression::{BOOL, Frame, Program};
 
 /// Makes clauses of bound expressions.
 pub(super) struct BoundClauses<'a> {
@@ -141,13 +143,7 @@ impl<'a> BoundClauses<'a> {
     /// statement runs, or can't be computed. In the last case, the filter will fail with its own error,
     /// if it is evaluated at all.
     fn constant(&self, expr: &Expr) -> Option<Constant> {
-        let is_variable = expr.any(&mut |part| {
-            matches!(
-                part.kind,
-                ExprKind::Column(_) | ExprKind::CaseOperand | ExprKind::ArrayElement
-            )
-        });
-        if is_variable {
+        if expr.any(&mut |part| matches!(part.kind, ExprKind::Column(_))) {
             return None;
         }
         let program = Program::compile(self.environment, expr).ok()?;
@@ -160,15 +156,26 @@ impl<'a> BoundClauses<'a> {
         Some(values.get(0).map_or(Constant::Null, |payload| Constant::Stored(payload.into())))
     }
 
-    /// The elements of a constant array.
+    /// The elements of a constant array. A null array gives null, as a single null element does.
     fn elements(&self, array: &Expr) -> Option<Vec<Constant>> {
-        let (element, elements) = constant_elements(self.environment, array).ok()??;
-        let carrier = self.environment.carrier(element).ok()?;
-        let values = elements.iter().map(|array| {
-            let mut values = PayloadReader::new(carrier, array).ok()?;
-            let value = values.get(0);
-            Some(value.map_or(Constant::Null, |payload| Constant::Stored(payload.into())))
-        });
-        values.collect()
+        if let ExprKind::Array { elements, nested: false } = &array.kind {
+            return elements.iter().map(|element| self.constant(element)).collect();
+        }
+        let payload = match self.constant(array)? {
+            Constant::Null => return Some(vec![Constant::Null]),
+            Constant::Stored(payload) => payload,
+            Constant::Integer(_) => return None,
+        };
+        let catalog = &self.environment.settings.catalog;
+        let element = catalog.type_row(catalog.type_row(array.ty.oid)?.element)?;
+        let attribute = Attribute { len: element.len, align: element.align };
+        let elements = ArrayView::parse(&payload).ok()?.elements(attribute).ok()?;
+        let stored = |payload: &[u8]| Constant::Stored(payload.into());
+        Some(
+            elements
+                .iter()
+                .map(|element| element.as_deref().map_or(Constant::Null, stored))
+                .collect(),
+        )
     }
 }

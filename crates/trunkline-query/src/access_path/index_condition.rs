@@ -49,6 +49,8 @@ impl<'a> Conditions<'a> {
                 }
             }
         }
+        // As in PostgreSQL, `EXPLAIN` shows them in the order of the index's columns.
+        found.conditions.sort_by_key(first_column);
         found
     }
 
@@ -178,5 +180,16 @@ impl<'a> Conditions<'a> {
             (comparison, _) => comparison,
         };
         Some((Condition::Row { comparison, values }, exact))
+    }
+}
+
+/// The first column that a condition is about.
+pub(super) fn first_column(condition: &Condition) -> usize {
+    match condition {
+        Condition::Compare { column, .. }
+        | Condition::AnyOf { column, .. }
+        | Condition::IsNull { column }
+        | Condition::IsNotNull { column } => *column,
+        Condition::Row { .. } => 0,
     }
 }

@@ -8,7 +8,7 @@ use trunkline_format::btree::{Comparison, Condition, Direction, KeyRanges};
 use super::candidate_index::{CandidateIndex, TableIndexes};
 use super::clause::Clause;
 use super::cost::{PlannerSettings, SearchCost, SearchSize, TableSize};
-use super::index_condition::IndexConditions;
+use super::index_condition::{IndexConditions, first_column};
 use super::path::IndexSearch;
 use super::selectivity::Estimates;
 
@@ -84,7 +84,7 @@ impl Searches<'_> {
         let mut is_boundary = true;
         for (at, column) in index.columns.iter().enumerate() {
             let own: Vec<&Condition> =
-                conditions.iter().filter(|condition| is_on(condition, at)).collect();
+                conditions.iter().filter(|condition| first_column(condition) == at).collect();
             if own.is_empty() {
                 // The scan skips to the next value of this column, if there are few of them.
                 let skips = descents * (estimates.distinct(column.place) + 1.0);
@@ -135,16 +135,5 @@ impl Searches<'_> {
             conditions: conditions.len() as f64,
             correlation: first.unwrap_or(0.0) * share,
         }
-    }
-}
-
-/// Whether a condition is on this column alone.
-fn is_on(condition: &Condition, at: usize) -> bool {
-    match condition {
-        Condition::Compare { column, .. }
-        | Condition::AnyOf { column, .. }
-        | Condition::IsNull { column }
-        | Condition::IsNotNull { column } => *column == at,
-        Condition::Row { .. } => at == 0,
     }
 }

@@ -25,7 +25,7 @@ impl Expressions<'_> {
         search: &IndexSearch,
         table: Oid,
         alias: &str,
-    ) -> Result<String, SqlError> {
+    ) -> Result<Vec<String>, SqlError> {
         let catalog = &self.environment.catalog;
         let database = catalog.database();
         let columns = self.table_columns(database, table)?;
@@ -63,10 +63,7 @@ impl Expressions<'_> {
                 }
             });
         }
-        Ok(match parts.as_slice() {
-            [only] => only.clone(),
-            all => format!("({})", all.join(" AND ")),
-        })
+        Ok(parts)
     }
 
     fn table_columns<'d>(
@@ -124,7 +121,6 @@ impl Expressions<'_> {
         }
     }
 
-    /// The values as a constant array.
     fn key_array(&self, ty: SqlType, values: &[KeyValue]) -> Result<String, SqlError> {
         let catalog = &self.environment.catalog;
         let missing = || SqlError::internal("a type that has an index has no array type");
@@ -133,6 +129,14 @@ impl Expressions<'_> {
         let attribute = Attribute { len: row.len, align: row.align };
         let payload = array(ty.oid, attribute, values);
         self.printer.constant(SqlType::new(row.array), Some(&payload))
+    }
+}
+
+/// Conditions that must all hold.
+pub(super) fn all_of(parts: &[String]) -> String {
+    match parts {
+        [only] => only.clone(),
+        all => format!("({})", all.join(" AND ")),
     }
 }
 

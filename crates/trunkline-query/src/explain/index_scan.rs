@@ -15,6 +15,7 @@
 use trunkline_sql::SqlError;
 
 use super::describe::Describer;
+use super::index_conditions::all_of;
 use super::instrument::Measured;
 use super::node::{Detail, PlanNode, Value};
 use super::scan::stream_details;
@@ -142,6 +143,15 @@ impl Describer<'_> {
         scan: &ScanExec,
         alias: &str,
     ) -> Result<String, SqlError> {
+        Ok(all_of(&self.index_conditions(search, scan, alias)?))
+    }
+
+    fn index_conditions(
+        &self,
+        search: &IndexSearch,
+        scan: &ScanExec,
+        alias: &str,
+    ) -> Result<Vec<String>, SqlError> {
         self.expressions.index_conditions(search, scan.access().table(), alias)
     }
 
@@ -152,15 +162,26 @@ impl Describer<'_> {
         scan: &ScanExec,
         alias: &str,
     ) -> Result<String, SqlError> {
-        let joined = |parts: &[BitmapNode], word: &str| {
-            let texts = parts.iter().map(|part| self.bitmap_condition(part, scan, alias));
-            let texts = texts.collect::<Result<Vec<_>, SqlError>>()?;
-            Ok(format!("({})", texts.join(word)))
-        };
         match bitmap {
             BitmapNode::Index(search) => self.index_condition(search, scan, alias),
-            BitmapNode::And(parts) => joined(parts, " AND "),
-            BitmapNode::Or(parts) => joined(parts, " OR "),
+            BitmapNode::And(parts) => {
+                // As in PostgreSQL, the conditions of all indexes are one list.
+                let mut texts = Vec::new();
+                for part in parts {
+                    match part {
+                        BitmapNode::Index(search) => {
+                            texts.extend(self.index_conditions(search, scan, alias)?);
+                        }
+                        other => texts.push(self.bitmap_condition(other, scan, alias)?),
+                    }
+                }
+                Ok(all_of(&texts))
+            }
+            BitmapNode::Or(parts) => {
+                let texts = parts.iter().map(|part| self.bitmap_condition(part, scan, alias));
+                let texts = texts.collect::<Result<Vec<_>, SqlError>>()?;
+                Ok(format!("({})", texts.join(" OR ")))
+            }
         }
     }
 }

@@ -31,12 +31,15 @@ pub(super) fn literal_text(
     if value.is_null() {
         return printer.constant(ty, None);
     }
-    // Numbers that fit are int4, whatever they are compared with.
+    // Numbers that fit are int4, whatever they are compared with, and others are int8: what they are
+    // compared with may be too small for them.
     if let Some(number) = integer(value)
         && matches!(ty.oid, oids::INT2 | oids::INT4 | oids::INT8)
-        && let Ok(number) = i32::try_from(number)
     {
-        return printer.constant(SqlType::new(oids::INT4), Some(&number.to_le_bytes()));
+        return match i32::try_from(number) {
+            Ok(small) => printer.constant(SqlType::new(oids::INT4), Some(&small.to_le_bytes())),
+            Err(_) => printer.constant(SqlType::new(oids::INT8), Some(&number.to_le_bytes())),
+        };
     }
     let carrier = environment.carrier(ty.oid)?;
     let internal = |error: String| SqlError::internal(error);

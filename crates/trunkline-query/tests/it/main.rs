@@ -20,6 +20,7 @@ mod hung_storage;
 mod nesting;
 mod optimizer;
 mod overlay;
+mod path_conditions;
 mod queries;
 mod random;
 #[path = "../../../trunkline-sql/tests/it/random_query"]
