@@ -9,12 +9,13 @@ use std::path::Path;
 
 use trunkline_aio::facade::env;
 use trunkline_aio::facade::random::Rng;
+use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_format::{BLOCK_SIZE, PageBytes, page_checksum};
 use trunkline_query::Session;
 
 use crate::cluster::{fixtures, runtime};
 use crate::server::{Server, servers};
-use crate::sessions::{open_on, run};
+use crate::sessions::{open_in, open_on, run};
 
 /// How many predicates CI evaluates for each directory.
 const PREDICATES: usize = 60;
@@ -394,7 +395,10 @@ const EXPLAINED: &str = "
     create index y_hash on y using hash (c);
     create index y_partial on y (c) where d > 5;
     create index y_expression on y ((c + d));
-    vacuum analyze x, y;
+    create table wide (a int, b text);
+    insert into wide select i % 10, repeat(md5(i::text), 30) from generate_series(1, 8000) i;
+    create index wide_a on wide (a);
+    vacuum analyze x, y, wide;
     checkpoint;
 ";
 
@@ -507,6 +511,10 @@ async fn choices_depend_on_selectivity(session: &mut Session) {
     // With a limit, the first rows that an index leads to are enough.
     let limited = lines_of(session, "select * from x where a > 10000 limit 1").await;
     assert!(!limited.join("\n").contains("Bitmap"), "{limited:?}");
+    for (limit, node) in [("", "Bitmap Heap Scan"), (" limit 1", "Index Scan using x_bc")] {
+        let lines = lines_of(session, &format!("select * from x where b = 'b7'{limit}")).await;
+        assert!(lines.iter().any(|line| line.contains(node)), "{limit}: {lines:?}");
+    }
     // A disabled path is used if there is no other.
     Compared::force(session, ["off", "on", "on"]).await;
     let lines = lines_of(session, "select * from x where c + a > 3").await;
@@ -527,7 +535,24 @@ async fn unused_indexes_have_reasons(session: &mut Session) {
         assert!(text.contains(line), "{line}: {text}");
     }
     let text = run(session, "explain (verbose, costs off) select d from y where d = 1").await;
-    assert!(text.contains("Unused Index: y_pkey: no condition on its columns"), "{text}");
+    assert!(
+        text.contains("Unused Index: y_pkey: no condition that it can be searched for"),
+        "{text}"
+    );
+    // Indexes of a bitmap are used, wherever in the condition they are.
+    let sql = "explain (verbose, costs off) select d from x where a = 5 or b = 'b7'";
+    let text = run(session, sql).await;
+    for index in ["x_a", "x_bc"] {
+        assert!(text.contains(&format!("Bitmap Index Scan on {index}")), "{text}");
+        assert!(!text.contains(&format!("Unused Index: {index}:")), "{text}");
+    }
+    assert!(text.contains("Unused Index: x_d: no condition that it can be searched for"), "{text}");
+    let sql = "explain (verbose, costs off) select d from x where a > 5 or b > 'a'";
+    let text = run(session, sql).await;
+    assert!(
+        text.contains("Seq Scan") && text.contains("Unused Index: x_a: its estimated"),
+        "{text}"
+    );
 }
 
 /// Rows and pages of bitmaps, exact and lossy.
@@ -543,12 +568,44 @@ async fn counts_are_shown(session: &mut Session) {
                  |        Index Cond: (a <= 5000)";
     assert!(text.ends_with(index), "{text}");
     assert_eq!(run(session, "set work_mem = '64kB'").await, "SET");
-    // 64 kB are enough for fewer pages than the table has, so rows of other keys are rechecked.
-    let rows = run(session, "select count(*) from x where b = 'b7'").await;
-    let text = run(session, &format!("{options} select * from x where b = 'b7'")).await;
+    // 64 kB are enough for about 670 pages, and there are 1,000. Of a lossy one, all rows are rechecked.
+    let rows = run(session, "select count(b) from wide where a = 3").await;
+    let text = run(session, &format!("{options} select * from wide where a = 3")).await;
     assert_eq!(run(session, "reset work_mem").await, "RESET");
-    assert_eq!(rows, "200");
-    assert!(text.contains("actual rows=200.00"), "{text}");
+    assert_eq!(rows, "800");
+    assert!(text.contains("actual rows=800.00") && text.contains(" lossy="), "{text}");
+    assert!(text.contains("Rows Removed by Index Recheck: "), "{text}");
+    // An OR of many arms needs memory for two bitmaps at a time.
+    assert_eq!(run(session, "set work_mem = '256kB'").await, "SET");
+    let arms: Vec<String> =
+        (0..60).map(|at| format!("f = {} or a = {}", at * 80, at * 300)).collect();
+    let sql = format!("{options} select * from x where {}", arms.join(" or "));
+    let text = run(session, &sql).await;
+    assert_eq!(run(session, "reset work_mem").await, "RESET");
+    assert!(text.contains("Heap Blocks: exact=") && !text.contains("lossy="), "{text}");
+}
+
+/// In a cluster that has crashed, a row may be in the table, and its entry not in the index.
+#[test]
+fn indexes_of_a_crashed_cluster_are_not_used() {
+    let Some(bin) = servers().pop() else { return };
+    let server = Server::start(&bin, &[]);
+    let script = "create table t (a int primary key, b text);
+        insert into t select i, 'b' from generate_series(1, 20000) i;
+        vacuum analyze t; checkpoint;";
+    server.script("postgres", script, false);
+    let stopped = server.stop_at_once();
+    let options = OpenOptions { force_unclean: true };
+    runtime().block_on(async {
+        let dir = DataDir::open(&stopped.data(), options).expect("a data directory");
+        let mut session = open_in(dir, "postgres", &[], &[]).await;
+        Compared::force(&mut session, ["off", "on", "on"]).await;
+        let sql = "select b from t where a = 42";
+        let text = run(&mut session, &format!("explain (verbose, costs off) {sql}")).await;
+        let why = "Unused Index: t_pkey: the cluster was not shut down cleanly";
+        assert!(text.contains("Seq Scan") && text.contains(why), "{text}");
+        assert_eq!(run(&mut session, sql).await, "b");
+    });
 }
 
 #[test]

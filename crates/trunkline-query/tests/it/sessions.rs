@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use trunkline_engine::Engine;
+use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::settings::Settings;
 use trunkline_format::text_output::{Type, write_text};
 use trunkline_query::{Instance, InstanceOptions, Outcome, Rows, Session, Startup};
@@ -33,13 +34,24 @@ pub(crate) async fn open_on(
     of_instance: &[(&str, &str)],
     of_connection: &[(&str, &str)],
 ) -> Option<Session> {
+    let dir = DataDir::open(&data, OpenOptions::default()).expect("a data directory");
+    Some(open_in(dir, database, of_instance, of_connection).await)
+}
+
+/// A session on a database of a data directory that may not have been shut down cleanly.
+pub(crate) async fn open_in(
+    dir: DataDir,
+    database: &str,
+    of_instance: &[(&str, &str)],
+    of_connection: &[(&str, &str)],
+) -> Session {
     let owned = |settings: &[(&str, &str)]| {
         settings.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
     };
     let mut settings = Settings::default();
     settings.set("shared_buffers", "2MB").expect("a setting");
     let engine = Engine::open(&settings).expect("an engine");
-    let cluster = engine.cluster(data).expect("a cluster");
+    let cluster = engine.cluster_of(dir);
     let options = InstanceOptions {
         settings: owned(of_instance),
         temporary_directory: Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR"))),
@@ -53,7 +65,7 @@ pub(crate) async fn open_on(
         settings: owned(of_connection),
         ..Startup::default()
     };
-    Some(Session::open(&instance, startup).await.expect("a session"))
+    Session::open(&instance, startup).await.expect("a session")
 }
 
 /// Rows as lines of texts between tabs.
