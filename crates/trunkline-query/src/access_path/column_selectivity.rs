@@ -161,10 +161,7 @@ impl ColumnSelectivity<'_> {
         let common = found.common.iter().filter(|(other, _)| holds(other));
         let common: f64 = common.map(|(_, fraction)| fraction).sum();
         let rest = (1.0 - found.common_fraction() - found.nulls).clamp(0.0, 1.0);
-        let part = match self.histogram_below(found, value) {
-            Some(part) => part,
-            None => 0.5,
-        };
+        let part = self.histogram_below(found, value).unwrap_or(0.5);
         Range { fraction: (common + rest * part).clamp(0.0, 1.0), known: true }
     }
 
