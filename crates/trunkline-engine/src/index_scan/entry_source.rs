@@ -14,7 +14,7 @@ use std::task::{Poll, ready};
 use trunkline_format::{BlockNo, Tid};
 
 use super::row_list::{BlockLists, Failure, RowList};
-use crate::btree::{BtreeError, EntryScan, LeafEntries};
+use crate::btree::{EntryScan, LeafEntries};
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockSource, SourceWait};
 
@@ -137,7 +137,7 @@ impl BlockSource for EntrySource {
                 self.ended = true;
                 self.end_batch();
             }
-            Err(BtreeError::Read(ReadError::Cancelled)) => {
+            Err(error) if error.is_cancelled() => {
                 return Poll::Ready(Err(ReadError::Cancelled));
             }
             Err(error) => {

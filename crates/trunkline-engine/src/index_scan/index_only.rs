@@ -144,7 +144,7 @@ impl Feed {
                     self.queued.push_back(QueuedLeaf { entries, bytes: self.tuples.len() });
                 }
                 Ok(false) => self.ended = true,
-                Err(BtreeError::Read(ReadError::Cancelled)) => {
+                Err(error) if error.is_cancelled() => {
                     return Poll::Ready(Err(ReadError::Cancelled));
                 }
                 Err(error) => {

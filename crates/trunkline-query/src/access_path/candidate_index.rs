@@ -146,6 +146,11 @@ pub(crate) struct TableIndexes {
 }
 
 impl TableIndexes {
+    /// The places of the columns that an index can be searched for.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = usize> {
+        self.usable.iter().flat_map(|index| &index.columns).map(|column| column.place)
+    }
+
     /// The indexes of a table, in the order of their OIDs.
     pub(crate) fn of(database: &Database, table: &RelationInfo) -> Self {
         let mut found = Self::default();

@@ -25,6 +25,8 @@ pub(crate) struct Choice<'a> {
     pub(crate) table: &'a RelationInfo,
     pub(crate) indexes: &'a TableIndexes,
     pub(crate) statistics: &'a TableStatistics,
+    /// The places of the columns that filters or indexes are about.
+    pub(crate) columns: &'a [usize],
     pub(crate) settings: &'a PlannerSettings,
     /// The sizes of the indexes, in their order, in blocks; `None` if a file can't be used.
     pub(crate) index_blocks: &'a [Option<BlockNo>],
@@ -162,13 +164,15 @@ impl Choice<'_> {
         unused
     }
 
-    /// How the table's columns are sorted by default.
+    /// How the columns that matter are sorted by default.
     fn orders(&self) -> Vec<Option<ColumnOrder>> {
         let columns = self.database.columns(self.table).unwrap_or_default();
-        let order = |column: &ColumnInfo| {
-            ColumnOrder::of_type(self.database, column.type_oid, column.collation)
+        let order = |(place, column): (usize, &ColumnInfo)| {
+            let is_wanted = self.columns.contains(&place);
+            is_wanted
+                .then(|| ColumnOrder::of_type(self.database, column.type_oid, column.collation))?
         };
-        columns.iter().map(order).collect()
+        columns.iter().enumerate().map(order).collect()
     }
 
     /// The columns with a unique index of their own.

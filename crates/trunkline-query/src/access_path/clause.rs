@@ -112,6 +112,18 @@ pub(crate) struct FilterColumn {
 }
 
 impl Clause {
+    /// Adds the places of the columns that it is about.
+    pub(crate) fn add_columns(&self, columns: &mut Vec<usize>) {
+        match self {
+            Self::Test(test) => columns.push(test.column),
+            Self::Row(row) => columns.extend(row.fields.iter().map(|field| field.column)),
+            Self::All(parts) | Self::Any(parts) => {
+                parts.iter().for_each(|part| part.add_columns(columns));
+            }
+            Self::Other => {}
+        }
+    }
+
     /// The parts that must all be true.
     pub(crate) fn conjuncts(&self) -> Vec<&Self> {
         match self {

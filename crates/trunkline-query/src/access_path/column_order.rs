@@ -5,16 +5,14 @@ use trunkline_engine::catalog::{BTREE_METHOD, Database};
 use trunkline_format::Oid;
 use trunkline_format::btree::{Comparison, Order};
 use trunkline_format::catalog::OperatorClassRow;
-use trunkline_sql::catalog::SqlCatalog;
+use trunkline_sql::catalog::{SqlCatalog, oids};
 use trunkline_sql::values::Carrier;
 
 use super::clause::{Operation, commuted};
 use crate::environment::Environment;
 
-/// `varchar`, whose values are those of `text`.
-const VARCHAR: Oid = Oid(1043);
-/// `text`, `name`, `bpchar`.
-const STRINGS: [Oid; 3] = [Oid(25), Oid(19), Oid(1042)];
+/// Types of text that have operator classes.
+const STRINGS: [Oid; 3] = [oids::TEXT, oids::NAME, oids::BPCHAR];
 
 /// The most domains over domains that we follow.
 const DOMAINS_MAX: usize = 32;
@@ -46,7 +44,8 @@ impl ColumnOrder {
                 _ => break,
             }
         }
-        let input = if base == VARCHAR { STRINGS[0] } else { base };
+        // The values of varchar are compared as text.
+        let input = if base == oids::VARCHAR { oids::TEXT } else { base };
         let class = database.operator_classes().find(|class| {
             class.method == BTREE_METHOD && class.default && class.input_type == input
         })?;

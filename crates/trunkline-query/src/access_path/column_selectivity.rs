@@ -4,8 +4,8 @@
 //! against the histogram, with interpolation between two of its values if they are numbers. Without
 //! statistics, PostgreSQL's defaults apply.
 
-use trunkline_format::Oid;
 use trunkline_format::btree::{Comparison, Condition, KeyValue, Order};
+use trunkline_sql::catalog::oids;
 
 use super::column_order::ColumnOrder;
 use super::statistics::ColumnStatistics;
@@ -18,8 +18,6 @@ const CLOSED_RANGE: f64 = 0.005;
 pub(super) const NULLS: f64 = 0.005;
 /// `DEFAULT_NUM_DISTINCT`.
 const DISTINCT: f64 = 200.0;
-/// `bool`, which has two values.
-const BOOL: Oid = Oid(16);
 
 /// A fraction of the rows on one side of a value.
 #[derive(Debug, Clone, Copy)]
@@ -137,7 +135,7 @@ impl ColumnSelectivity<'_> {
         match known {
             _ if self.unique => rows,
             Some(found) => found.distinct_in(rows),
-            None if self.order.is_some_and(|order| order.input == BOOL) => 2.0,
+            None if self.order.is_some_and(|order| order.input == oids::BOOL) => 2.0,
             None => DISTINCT.min(rows),
         }
     }
@@ -309,7 +307,7 @@ mod tests {
         check(None, &[compare(Greater, 1), compare(Less, 9)], 0.005);
         check(None, &[Condition::IsNull { column: 0 }], 0.005);
         // A boolean has two values.
-        let order = ColumnOrder { order: Order::Byte, family: Oid(424), input: BOOL };
+        let order = ColumnOrder { order: Order::Byte, family: Oid(424), input: oids::BOOL };
         let is = Condition::Compare { column: 0, comparison: Equal, value: Some([1].into()) };
         let boolean =
             ColumnSelectivity { found: None, rows: 400.0, order: Some(&order), unique: false };

@@ -54,18 +54,22 @@ pub(crate) struct TableStatistics {
 }
 
 impl TableStatistics {
-    /// The statistics of a table, from its rows of `pg_statistic`. What can't be understood is left
-    /// out, since it would only change estimates.
+    /// The statistics of these columns of a table, from its rows of `pg_statistic`. What can't be
+    /// understood is left out, since it would only change estimates.
     pub(crate) fn of(
         database: &Database,
         catalog: &SqlCatalog,
         table: &RelationInfo,
         rows: &[ColumnStatisticsRow],
+        wanted: &[usize],
     ) -> Self {
         let columns = database.columns(table).unwrap_or_default();
         let found = rows.iter().filter_map(|row| {
             let place = usize::try_from(row.column).ok()?.checked_sub(1)?;
             let column = columns.get(place).filter(|column| !column.dropped)?;
+            if !wanted.contains(&place) {
+                return None;
+            }
             let order = ColumnOrder::of_type(database, column.type_oid, column.collation);
             Some((place, Arc::new(ColumnStatistics::of_row(catalog, row, column, order))))
         });

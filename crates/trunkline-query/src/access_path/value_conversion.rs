@@ -16,12 +16,6 @@ use trunkline_sql::catalog::oids;
 
 use super::clause::Constant;
 
-/// `date`, `timestamp`, `name`.
-const DATE: Oid = Oid(1082);
-const TIMESTAMP: Oid = Oid(1114);
-const NAME: Oid = Oid(19);
-const FLOAT8: Oid = Oid(701);
-
 /// `NAMEDATALEN`
 const NAME_BYTES: usize = 64;
 
@@ -62,7 +56,7 @@ pub(super) fn converted(
     let place = match constant {
         Constant::Null => return Some(Converted::Never),
         Constant::Integer(value) => integer(order, *value)?,
-        Constant::Stored(payload) if from == NAME && input == NAME => name(payload),
+        Constant::Stored(payload) if from == oids::NAME && input == oids::NAME => name(payload),
         Constant::Stored(payload) if from == input => Place::At(payload.clone()),
         Constant::Stored(payload) => related(order, input, from, payload)?,
     };
@@ -114,8 +108,10 @@ fn related(order: Order, input: Oid, from: Oid, payload: &[u8]) -> Option<Place>
             let value = f64::from(f32::from_le_bytes(payload.try_into().ok()?));
             Some(Place::At(value.to_le_bytes().into()))
         }
-        (FLOAT8, Order::Float4) => Some(narrowed(f64::from_le_bytes(payload.try_into().ok()?))),
-        (DATE, Order::Int8) if input == TIMESTAMP => {
+        (oids::FLOAT8, Order::Float4) => {
+            Some(narrowed(f64::from_le_bytes(payload.try_into().ok()?)))
+        }
+        (oids::DATE, Order::Int8) if input == oids::TIMESTAMP => {
             let days = i32::from_le_bytes(payload.try_into().ok()?);
             let instant = match days {
                 // -infinity and infinity.
@@ -125,8 +121,8 @@ fn related(order: Order, input: Oid, from: Oid, payload: &[u8]) -> Option<Place>
             };
             Some(Place::At(instant.to_le_bytes().into()))
         }
-        (oids::TEXT, Order::Name) if input == NAME => Some(name(payload)),
-        (NAME, Order::Bytes) if input == oids::TEXT => {
+        (oids::TEXT, Order::Name) if input == oids::NAME => Some(name(payload)),
+        (oids::NAME, Order::Bytes) if input == oids::TEXT => {
             let end = payload.iter().position(|byte| *byte == 0).unwrap_or(payload.len());
             Some(Place::At(payload.get(..end)?.into()))
         }
@@ -243,7 +239,8 @@ mod tests {
         for constant in constants {
             for comparison in COMPARISONS {
                 let given = Constant::Stored(constant.to_le_bytes().into());
-                let found = converted(Order::Float4, oids::FLOAT4, FLOAT8, comparison, &given);
+                let found =
+                    converted(Order::Float4, oids::FLOAT4, oids::FLOAT8, comparison, &given);
                 let found = found.expect("floats are related");
                 for column in columns {
                     let (left, right) = (f64::from(column), constant);
@@ -265,29 +262,29 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        let instant = |days: i32| at(Order::Int8, TIMESTAMP, DATE, &days.to_le_bytes());
+        let instant = |days: i32| at(Order::Int8, oids::TIMESTAMP, oids::DATE, &days.to_le_bytes());
         assert_eq!(instant(2), Some((2 * DAY_US).to_le_bytes().to_vec()));
         assert_eq!(instant(i32::MIN), Some(i64::MIN.to_le_bytes().to_vec()));
-        assert_eq!(at(Order::Bytes, oids::TEXT, NAME, b"ab\0\0"), Some(b"ab".to_vec()));
+        assert_eq!(at(Order::Bytes, oids::TEXT, oids::NAME, b"ab\0\0"), Some(b"ab".to_vec()));
         let padded = |text: &[u8]| {
             let mut padded = text.to_vec();
             padded.resize(NAME_BYTES, 0);
             padded
         };
-        assert_eq!(at(Order::Name, NAME, oids::TEXT, b"ab"), Some(padded(b"ab")));
-        assert_eq!(at(Order::Name, NAME, oids::TEXT, &[b'x'; 63]), Some(padded(&[b'x'; 63])));
+        assert_eq!(at(Order::Name, oids::NAME, oids::TEXT, b"ab"), Some(padded(b"ab")));
+        assert_eq!(at(Order::Name, oids::NAME, oids::TEXT, &[b'x'; 63]), Some(padded(&[b'x'; 63])));
         // No name is longer. The arrays of the planner have no names of 64 bytes either.
-        for from in [oids::TEXT, NAME] {
+        for from in [oids::TEXT, oids::NAME] {
             let long = Constant::Stored([b'x'; 64].into());
-            let below = converted(Order::Name, NAME, from, Comparison::Less, &long);
+            let below = converted(Order::Name, oids::NAME, from, Comparison::Less, &long);
             let value = padded(&[b'x'; 63]).into();
             assert_eq!(below, Some(Converted::Value(Comparison::LessOrEqual, value)));
-            let equal = converted(Order::Name, NAME, from, Comparison::Equal, &long);
+            let equal = converted(Order::Name, oids::NAME, from, Comparison::Equal, &long);
             assert_eq!(equal, Some(Converted::Never));
         }
         // A timestamp with time zone depends on the session's zone.
         let date = Constant::Stored(5_i32.to_le_bytes().into());
-        assert_eq!(converted(Order::Int8, Oid(1184), DATE, Comparison::Less, &date), None);
+        assert_eq!(converted(Order::Int8, Oid(1184), oids::DATE, Comparison::Less, &date), None);
         assert_eq!(
             converted(Order::Int4, oids::INT4, oids::INT4, Comparison::Less, &Constant::Null),
             Some(Converted::Never)

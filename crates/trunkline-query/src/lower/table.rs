@@ -30,8 +30,9 @@ fn scanned<'d>(
     }
 }
 
-/// The files of all tables that a statement reads, and of the indexes that it may use. Those without files are left out: they are reported
-/// when they are lowered.
+/// The files of all tables that a statement reads, and of the indexes that it may use. Those without
+/// files are left out: they are reported when they are lowered. A statement without conditions uses no
+/// index, so that `SELECT count(*)` doesn't ask for the sizes of all indexes of a thousand partitions.
 pub(crate) fn scanned_files(
     statement: &BoundStatement,
     database: &Database,
@@ -39,22 +40,38 @@ pub(crate) fn scanned_files(
     let mut files = Vec::new();
     let subqueries = &statement.subqueries;
     let queries = subqueries.ids().into_iter().map(|id| subqueries.get(id));
-    for query in queries.chain([&statement.query]) {
-        add_files(&query.relation, database, &mut files);
+    let queries: Vec<_> = queries.chain([&statement.query]).collect();
+    let indexes = queries.iter().any(|query| has_condition(&query.relation));
+    for query in queries {
+        add_files(&query.relation, database, indexes, &mut files);
     }
     files
 }
 
-fn add_files(relation: &Relation, database: &Database, files: &mut Vec<(Oid, RelationFiles)>) {
+/// Whether rows are filtered or joined anywhere below.
+fn has_condition(relation: &Relation) -> bool {
+    let mut found = matches!(relation, Relation::Filter { .. } | Relation::Join { .. });
+    with_stack(|| relation.inputs(|input| found = found || has_condition(input)));
+    found
+}
+
+fn add_files(
+    relation: &Relation,
+    database: &Database,
+    indexes: bool,
+    files: &mut Vec<(Oid, RelationFiles)>,
+) {
     if let Relation::Table(scan) = relation
         && let Some(parent) = database.relation(scan.table)
     {
         for table in scanned(database, parent, scan.inherit) {
             files.extend(table_files(database, table).ok().map(|found| (table.oid, found.rows)));
-            files.extend(index_files(database, table));
+            if indexes {
+                files.extend(index_files(database, table));
+            }
         }
     }
-    with_stack(|| relation.inputs(|input| add_files(input, database, files)));
+    with_stack(|| relation.inputs(|input| add_files(input, database, indexes, files)));
 }
 
 impl Lowering<'_> {

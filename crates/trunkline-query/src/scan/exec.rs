@@ -118,6 +118,17 @@ impl ScanExec {
         &self.counters
     }
 
+    /// The filters that the conditions on indexes cover, and the others.
+    fn divided_filters(&self) -> [Vec<Arc<dyn PhysicalExpr>>; 2] {
+        let mut divided = [Vec::new(), Vec::new()];
+        for (number, filter) in self.filters.iter().enumerate() {
+            let [covered, others] = &mut divided;
+            let part = if self.path.covered.contains(&number) { covered } else { others };
+            part.push(Arc::clone(filter));
+        }
+        divided
+    }
+
     fn partitions(&self) -> usize {
         self.properties.partitioning.partition_count()
     }
@@ -206,8 +217,7 @@ impl ExecutionPlan for ScanExec {
                 (self.counters.clone(), partition),
                 self.fetch,
             ),
-            filters: self.filters.clone(),
-            path: Arc::clone(&self.path),
+            filters: self.divided_filters(),
             dynamic_filters: self.dynamic_filters.clone(),
             left: self.fetch,
             schema: Arc::clone(&self.schema),
@@ -262,9 +272,8 @@ impl ExecutionPlan for ScanExec {
 /// The batches of one partition.
 struct ScanStream {
     reader: PartitionReader,
-    filters: Vec<Arc<dyn PhysicalExpr>>,
-    /// It knows which filters the indexes cover.
-    path: Arc<AccessPath>,
+    /// Those that the conditions on indexes cover, and the others.
+    filters: [Vec<Arc<dyn PhysicalExpr>>; 2],
     dynamic_filters: Vec<Arc<dyn PhysicalExpr>>,
     /// The rows that are still wanted.
     left: Option<usize>,
@@ -287,11 +296,10 @@ impl ScanStream {
     fn result(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
         let timer = self.metrics.elapsed_compute().timer();
         let read = batch.num_rows();
-        let covered = |number: &usize| self.path.covered.contains(number);
-        let (found, others): (Vec<usize>, Vec<usize>) = (0..self.filters.len()).partition(covered);
-        let mut batch = filtered(batch, found.iter().filter_map(|&at| self.filters.get(at)))?;
+        let [covered, others] = &self.filters;
+        let mut batch = filtered(batch, covered)?;
         let rechecked = batch.num_rows();
-        batch = filtered(batch, others.iter().filter_map(|&at| self.filters.get(at)))?;
+        batch = filtered(batch, others)?;
         let passed = batch.num_rows();
         let columns: Vec<usize> = (0..self.schema.fields().len()).collect();
         batch = filtered(batch.project(&columns)?, &self.dynamic_filters)?;

@@ -86,12 +86,17 @@ impl ScanTable {
         // If no index can be searched for anything, nothing is to be chosen or estimated.
         let is_known = clauses.iter().any(|clause| *clause != Clause::Other);
         let is_estimated = is_known && !indexes.usable.is_empty();
+        let mut columns = Vec::new();
+        if is_known {
+            clauses.iter().for_each(|clause| clause.add_columns(&mut columns));
+            columns.extend(indexes.columns());
+        }
         let (statistics, why_none) = match is_estimated {
             false => (TableStatistics::default(), None),
             true => match self.statistics_rows(table.oid).await {
                 Ok(rows) => {
                     let catalog = &environment.catalog;
-                    (TableStatistics::of(database, catalog, table, &rows), None)
+                    (TableStatistics::of(database, catalog, table, &rows, &columns), None)
                 }
                 Err(error) if error.code() == SqlState::QUERY_CANCELED => return Err(error),
                 // They are only estimates, and the table can be read without them.
@@ -111,6 +116,7 @@ impl ScanTable {
             table,
             indexes: &indexes,
             statistics: &statistics,
+            columns: &columns,
             settings: self.access.planner(),
             index_blocks: &blocks,
             blocks: self.access.blocks(),

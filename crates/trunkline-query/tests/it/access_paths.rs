@@ -585,15 +585,20 @@ async fn counts_are_shown(session: &mut Session) {
     assert!(text.contains("Heap Blocks: exact=") && !text.contains("lossy="), "{text}");
 }
 
+/// A table with an index.
+const INDEXED: &str = "
+    create table t (a int primary key, b text);
+    insert into t select i, 'b' from generate_series(1, 20000) i;
+    vacuum analyze t;
+    checkpoint;
+";
+
 /// In a cluster that has crashed, a row may be in the table, and its entry not in the index.
 #[test]
 fn indexes_of_a_crashed_cluster_are_not_used() {
     let Some(bin) = servers().pop() else { return };
     let server = Server::start(&bin, &[]);
-    let script = "create table t (a int primary key, b text);
-        insert into t select i, 'b' from generate_series(1, 20000) i;
-        vacuum analyze t; checkpoint;";
-    server.script("postgres", script, false);
+    server.script("postgres", INDEXED, false);
     let stopped = server.stop_at_once();
     let options = OpenOptions { force_unclean: true };
     runtime().block_on(async {
@@ -612,10 +617,7 @@ fn indexes_of_a_crashed_cluster_are_not_used() {
 fn a_damaged_index_is_an_error_and_the_table_can_be_read_without_it() {
     let Some(bin) = servers().pop() else { return };
     let server = Server::start(&bin, &[]);
-    let script = "create table t (a int primary key, b text);
-        insert into t select i, 'b' from generate_series(1, 20000) i;
-        vacuum analyze t; checkpoint;";
-    server.script("postgres", script, false);
+    server.script("postgres", INDEXED, false);
     let file = server.sql("postgres", "select pg_relation_filepath('t_pkey')");
     let file = String::from_utf8(file).expect("UTF-8");
     let stopped = server.stop();
