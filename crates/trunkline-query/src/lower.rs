@@ -29,4 +29,4 @@ mod visible;
 mod window;
 
 pub(crate) use planner::{Lowering, TableSource, field};
-pub(crate) use table::scanned_files;
+pub(crate) use table::{only_table, scanned_files};

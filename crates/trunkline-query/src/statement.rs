@@ -9,6 +9,7 @@ mod deep_stack;
 mod explain;
 mod memory;
 mod optimizer;
+mod point_query;
 mod query_planner;
 mod rows;
 
@@ -16,4 +17,5 @@ pub use context::{StatementContext, StatementOptions};
 pub(crate) use cursor_rows::CursorRows;
 pub(crate) use explain::{explain_columns, explain_statement};
 pub use optimizer::rule_names;
+pub(crate) use point_query::PointQuery;
 pub use rows::{ResultColumn, Rows, execute, explain, result_columns};

@@ -18,13 +18,13 @@ use crate::environment::Environment;
 use crate::expression::{BOOL, Frame, Program};
 
 /// Makes clauses of bound expressions.
-pub(super) struct BoundClauses<'a> {
+pub(crate) struct BoundClauses<'a> {
     environment: &'a Environment,
     columns: &'a dyn Fn(ColumnId) -> Option<FilterColumn>,
 }
 
 impl<'a> BoundClauses<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         environment: &'a Environment,
         columns: &'a dyn Fn(ColumnId) -> Option<FilterColumn>,
     ) -> Self {
@@ -32,7 +32,7 @@ impl<'a> BoundClauses<'a> {
     }
 
     /// The clause of a condition.
-    pub(super) fn of(&self, condition: &Expr) -> Clause {
+    pub(crate) fn of(&self, condition: &Expr) -> Clause {
         match &condition.kind {
             ExprKind::And(operands) => {
                 Clause::All(operands.iter().map(|operand| self.of(operand)).collect())

@@ -65,6 +65,11 @@ impl AccessPath {
         let (kind, cost) = (PathKind::Sequential, Cost::default());
         Self { kind, cost, rows: None, covered: Vec::new(), unused: Vec::new() }
     }
+
+    /// The only path that was considered, a search of an index.
+    pub(crate) fn of_search(search: IndexSearch) -> Self {
+        Self { kind: PathKind::Index(Arc::new(search)), ..Self::sequential() }
+    }
 }
 
 impl IndexSearch {

@@ -30,6 +30,14 @@ fn scanned<'d>(
     }
 }
 
+/// The table whose rows a scan reads, if it is a single one.
+pub(crate) fn only_table<'d>(database: &'d Database, scan: &TableScan) -> Option<&'d RelationInfo> {
+    match scanned(database, database.relation(scan.table)?, scan.inherit)[..] {
+        [table] if table.oid == scan.table => Some(table),
+        _ => None,
+    }
+}
+
 /// The files of all tables that a statement reads, and of the indexes that it may use. Those without
 /// files are left out: they are reported when they are lowered. A statement without conditions uses no
 /// index, so that `SELECT count(*)` doesn't ask for the sizes of all indexes of a thousand partitions.

@@ -3,6 +3,9 @@
 //! A statement names the columns of one table. Its partitions and children may have the same columns
 //! in another order, and dropped ones in between, so columns are matched by name for each table.
 
+use std::sync::Arc;
+
+use arrow_schema::{Field, Schema, SchemaRef};
 use trunkline_engine::catalog::{CatalogError, ColumnInfo, Database, RelationInfo};
 use trunkline_format::Oid;
 use trunkline_format::catalog::Generated;
@@ -13,6 +16,7 @@ use trunkline_sql::values::Carrier;
 use trunkline_sql::{SqlError, SqlState};
 
 use super::text_encoding::TextEncoding;
+use crate::access_path::FilterColumn;
 use crate::environment::Environment;
 
 /// A column that every table has.
@@ -101,6 +105,24 @@ impl ScanColumns {
             encoding: TextEncoding::new(database.info().encoding)?,
             table: relation.oid,
         })
+    }
+
+    /// The schema of a batch of these columns under these names.
+    pub(crate) fn schema(&self, names: &[String]) -> SchemaRef {
+        let fields = names.iter().zip(&self.decoded);
+        // Nothing is declared NOT NULL, because rows of outer joins pass through the same schema.
+        let fields =
+            fields.map(|(name, column)| Field::new(name, column.carrier.data_type(), true));
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+
+    /// A decoded column, as filters know it; `None` for a system column, which no index has.
+    pub(crate) fn filter_column(&self, at: usize) -> Option<FilterColumn> {
+        let decoded = self.decoded.get(at)?;
+        match decoded.source {
+            Source::Stored { place, .. } => Some(FilterColumn { place, carrier: decoded.carrier }),
+            Source::System(_) => None,
+        }
     }
 
     /// Whether a decoded column may have TOAST values.

@@ -125,7 +125,8 @@ impl PartitionReader {
         fetch: Option<usize>,
     ) -> Self {
         let may_toast = access.files.toast.is_some() && columns.has_varlena();
-        let decoder = RowDecoder::new(columns, &access.files.rows, schema, BATCH_ROWS);
+        let most = fetch.map_or(BATCH_ROWS, |fetch| fetch.min(BATCH_ROWS));
+        let decoder = RowDecoder::new(columns, &access.files.rows, schema, most);
         let (state, copied) = (State::Start, PageBatch::new());
         // With a limit, pages aren't read for rows that aren't wanted.
         let target = fetch.unwrap_or(FIRST_ROWS).clamp(1, FIRST_ROWS);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{Result as PlanResult, Statistics, ToDFSchema};
@@ -16,10 +16,10 @@ use trunkline_sql::{SqlError, SqlState};
 
 use super::access::TableAccess;
 use super::cancellation::cancelled;
-use super::columns::{ScanColumns, Source, catalog_error};
+use super::columns::{ScanColumns, catalog_error};
 use super::exec::ScanExec;
 use crate::access_path::{
-    AccessPath, Choice, Clause, Clauses, FilterColumn, PathKind, TableIndexes, TableStatistics,
+    AccessPath, Choice, Clause, Clauses, PathKind, TableIndexes, TableStatistics,
 };
 use crate::environment::Environment;
 use crate::error::to_datafusion;
@@ -49,25 +49,13 @@ impl ScanTable {
         names: &[String],
         source: PathSource,
     ) -> Self {
-        let fields = names.iter().zip(&columns.decoded);
-        // Nothing is declared NOT NULL, because rows of outer joins pass through the same schema.
-        let fields =
-            fields.map(|(name, column)| Field::new(name, column.carrier.data_type(), true));
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let schema = columns.schema(names);
         Self { access, columns, schema, source }
     }
 
     /// What the filters say about single columns.
     fn clauses(&self, filters: &[Expr]) -> Vec<Clause> {
-        let columns = |name: &str| {
-            let decoded = self.columns.decoded.get(self.schema.index_of(name).ok()?)?;
-            match decoded.source {
-                Source::Stored { place, .. } => {
-                    Some(FilterColumn { place, carrier: decoded.carrier })
-                }
-                Source::System(_) => None,
-            }
-        };
+        let columns = |name: &str| self.columns.filter_column(self.schema.index_of(name).ok()?);
         let clauses = Clauses::new(&self.source.environment, &columns);
         filters.iter().map(|filter| clauses.of(filter)).collect()
     }

@@ -7,7 +7,7 @@
 //!               Portal ── execute_portal ──▶ Rows ── put_back_portal ──▶ Portal, with the rows left
 //! ```
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_format::Oid;
@@ -58,7 +58,9 @@ impl Session {
             bound,
             from_sql: false,
             prepared_at: self.settings.statement_start,
+            point: OnceLock::new(),
             plans: AtomicU64::new(0),
+            lookups: AtomicU64::new(0),
         };
         Arc::make_mut(&mut self.prepared).insert(name.to_owned(), Arc::new(prepared));
         Ok(())
@@ -201,15 +203,16 @@ impl Session {
             }
             (Progress::New, Some(bound)) => {
                 let started = self.start(&statement.text, Cancellation::default());
-                statement.plans.fetch_add(1, Ordering::Relaxed);
                 match &raw.statement {
                     Statement::Explain { options, .. } => {
+                        statement.plans.fetch_add(1, Ordering::Relaxed);
                         self.explain(options, bound, parameters, started).await
                     }
                     Statement::DeclareCursor(cursor) => {
+                        statement.plans.fetch_add(1, Ordering::Relaxed);
                         self.declare_cursor(cursor, bound, parameters, started).await
                     }
-                    _ => self.run(bound, parameters, started).await,
+                    _ => self.run_prepared(&statement, bound, parameters, started).await,
                 }
             }
             (Progress::New, None) => {

@@ -1,7 +1,7 @@
 //! What a session keeps between the messages of the extended protocol: statements that were prepared,
 //! and portals, which are statements with their parameters. Cursors of SQL are kept beside them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use trunkline_aio::facade::atomic::AtomicU64;
 use trunkline_sql::bind::Bound;
@@ -9,7 +9,7 @@ use trunkline_sql::syntax::RawStatement;
 
 use crate::encode::ValueFormat;
 use crate::environment::ParameterValue;
-use crate::statement::{CursorRows, Rows};
+use crate::statement::{CursorRows, PointQuery, Rows};
 
 /// A prepared statement.
 pub(super) struct Prepared {
@@ -23,8 +23,12 @@ pub(super) struct Prepared {
     pub(super) from_sql: bool,
     /// When, in microseconds since 2000.
     pub(super) prepared_at: i64,
-    /// How often it was planned, which is once for each execution.
+    /// How it is executed without a plan, if it can be; unknown before the first execution.
+    pub(super) point: OnceLock<Option<PointQuery>>,
+    /// How often it was planned, which is once for each execution with a plan.
     pub(super) plans: AtomicU64,
+    /// How often it was executed without a plan of its own.
+    pub(super) lookups: AtomicU64,
 }
 
 /// A prepared statement with its parameters.

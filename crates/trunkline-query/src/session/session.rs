@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use trunkline_aio::clock;
 use trunkline_aio::facade::Mutex;
+use trunkline_aio::facade::atomic::Ordering;
 use trunkline_format::text_input::DateOrder;
 use trunkline_format::text_output::{ByteaOutput, IntervalStyle, Utc};
 use trunkline_sql::bind::Bound;
@@ -32,7 +33,7 @@ use crate::file_sizes::FileSizes;
 use crate::instance::{Activity, ActivityEntry, ActivityState, Instance, OpenedDatabase};
 use crate::scan::Cancellation;
 use crate::settings::{LIVE, SettingsStore, Source};
-use crate::statement::{Rows, StatementContext, StatementOptions, execute};
+use crate::statement::{PointQuery, Rows, StatementContext, StatementOptions, execute};
 
 /// Seconds from 1970 to 2000, in microseconds.
 const EPOCH_US: i64 = 946_684_800_000_000;
@@ -476,7 +477,36 @@ impl Session {
         started: &Started,
     ) -> Result<Rows, SqlError> {
         let context = self.context(parameters, started);
+        if let Some(point) = PointQuery::of(&bound.statement, &context)
+            && let Some(rows) = point.run(&bound.statement, &context).await?
+        {
+            return Ok(rows);
+        }
         execute(&bound.statement, &context).await
+    }
+
+    /// Executes a prepared query.
+    pub(super) async fn run_prepared(
+        &mut self,
+        prepared: &Prepared,
+        bound: &Bound,
+        parameters: Arc<[ParameterValue]>,
+        started: Started,
+    ) -> Result<Outcome, SqlError> {
+        let context = self.context(parameters, &started);
+        let statement = &bound.statement;
+        let found = match prepared.point.get_or_init(|| PointQuery::of(statement, &context)) {
+            Some(point) => point.run(statement, &context).await?,
+            None => None,
+        };
+        let counter = if found.is_some() { &prepared.lookups } else { &prepared.plans };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let mut rows = match found {
+            Some(rows) => rows,
+            None => execute(statement, &context).await?,
+        };
+        rows.set_guard(Some(Box::new(started)));
+        Ok(Outcome::Rows { rows, tag: "SELECT" })
     }
 
     /// Lets something else cancel the statement that runs.

@@ -41,9 +41,11 @@ impl SessionFunctions {
                     None => Value::Null,
                 });
             }
-            // There are no generic plans: each execution is planned with its values.
-            let plans = prepared.plans.load(Ordering::Relaxed);
-            row.extend([Value::Bool(prepared.from_sql), Value::Int8(0), Value::count(plans)]);
+            // Each execution is planned with its values, except for look-ups, which do the same each
+            // time.
+            let [generic, custom] = [&prepared.lookups, &prepared.plans]
+                .map(|counter| Value::count(counter.load(Ordering::Relaxed)));
+            row.extend([Value::Bool(prepared.from_sql), generic, custom]);
             rows.push(&row)?;
         }
         Ok(rows.finish())

@@ -3,7 +3,7 @@
 //! They share their names with those of the extended protocol. The values of EXECUTE are computed by a
 //! query of one row, whose columns have the types of the parameters.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_sql::bind::{Bound, bind_execute, declared_types};
@@ -41,7 +41,9 @@ impl Session {
             bound,
             from_sql: true,
             prepared_at: self.settings.statement_start,
+            point: OnceLock::new(),
             plans: AtomicU64::new(0),
+            lookups: AtomicU64::new(0),
         };
         Arc::make_mut(&mut self.prepared).insert(name.text.clone(), Arc::new(prepared));
         Ok(Outcome::Command("PREPARE".to_owned()))
@@ -72,11 +74,13 @@ impl Session {
             let bound = Bound { statement, parameters: Vec::new() };
             one_row(&mut self.rows(&bound, Arc::default(), &started).await?).await?
         };
-        prepared.plans.fetch_add(1, Ordering::Relaxed);
         match (&prepared.bound, &prepared.raw) {
             (Some(bound), Some(raw)) => match &raw.statement {
-                Statement::Select(_) => self.run(bound, parameters, started).await,
+                Statement::Select(_) => {
+                    self.run_prepared(&prepared, bound, parameters, started).await
+                }
                 Statement::Explain { options, .. } => {
+                    prepared.plans.fetch_add(1, Ordering::Relaxed);
                     self.explain(options, bound, parameters, started).await
                 }
                 other => Err(refused(other)),

@@ -21,6 +21,7 @@ mod nesting;
 mod optimizer;
 mod overlay;
 mod path_conditions;
+mod point_queries;
 mod queries;
 mod random;
 #[path = "../../../trunkline-sql/tests/it/random_query"]

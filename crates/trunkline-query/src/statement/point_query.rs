@@ -1,0 +1,187 @@
+//! **Point queries**: `SELECT columns FROM table WHERE key = constant`, for all columns of a unique index.
+//!
+//! Planning such a statement takes far longer than finding its row. So we don't plan it: the row is looked
+//! up in the thread of the caller, by the same index scan and decoder as in a plan.
+//!
+//! ```text
+//!   bound statement ── shape ──▶ PointQuery: the table's columns, its unique indexes      once
+//!   parameters ── condition ──▶ search of an index ──▶ row ── condition again ──▶ Rows    each time
+//! ```
+//!
+//! The result can't differ from that of a plan: the condition is evaluated for the row that was found,
+//! and there can't be another one, because the index is unique and its conditions say all of the
+//! statement's condition. Whatever is not of this form is planned, and so is everything if
+//! `enable_indexscan` is off.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_schema::SchemaRef;
+use datafusion::arrow::compute::filter_record_batch;
+use tokio::sync::OnceCell;
+use trunkline_engine::read_stream::StatementStreams;
+use trunkline_format::Oid;
+use trunkline_sql::bound::{BoundStatement, ColumnId, Expr, ExprKind, Relation, TableScan};
+use trunkline_sql::{SqlError, SqlState};
+
+use super::context::StatementContext;
+use super::rows::{ResultColumn, Rows, result_columns};
+use crate::access_path::{BoundClauses, CandidateIndex, TableIndexes, key_indexes, key_search};
+use crate::environment::Environment;
+use crate::expression::{Program, column_name, failed};
+use crate::lower::only_table;
+use crate::scan::{ScanColumns, StatementReads, TableAccess, TableSizes, looked_up};
+
+/// A condition that nests deeper than this is left to the planner, which gets a stack for it.
+const NESTING_MAX: usize = 100;
+
+/// What doesn't change from one execution of a point query to the next.
+pub(crate) struct PointQuery {
+    table: Oid,
+    indexes: Vec<Arc<CandidateIndex>>,
+    columns: ScanColumns,
+    /// The ids of these columns.
+    ids: Vec<ColumnId>,
+    schema: SchemaRef,
+    /// The columns of the result, and where they are among those of the table.
+    result: Vec<ResultColumn>,
+    places: Vec<usize>,
+    /// The sizes of the table and of its indexes, which stay the same as long as the directory is open.
+    sizes: OnceCell<Arc<TableSizes>>,
+}
+
+/// The parts of a statement that has the form of a point query.
+struct Form<'s> {
+    scan: &'s TableScan,
+    condition: &'s Expr,
+    /// The columns of the table that are returned.
+    output: Vec<ColumnId>,
+}
+
+impl<'s> Form<'s> {
+    fn of(statement: &'s BoundStatement) -> Option<Self> {
+        if statement.nesting > NESTING_MAX || !statement.subqueries.ids().is_empty() {
+            return None;
+        }
+        let Relation::Project { input, columns } = &statement.query.relation else { return None };
+        let Relation::Filter { input, condition } = &**input else { return None };
+        let Relation::Table(scan) = &**input else { return None };
+        let output = statement.query.output.iter().map(|output| {
+            let (_, expr) = columns.iter().find(|(id, _)| *id == output.id)?;
+            match expr.kind {
+                ExprKind::Column(id) => Some(id),
+                _ => None,
+            }
+        });
+        Some(Self { scan, condition, output: output.collect::<Option<_>>()? })
+    }
+}
+
+impl PointQuery {
+    /// The statement as a point query, if it has the form of one.
+    pub(crate) fn of(statement: &BoundStatement, context: &StatementContext) -> Option<Self> {
+        let form = Form::of(statement)?;
+        let (database, environment) = (&context.database, &context.environment);
+        let table = only_table(database, form.scan)?;
+        let indexes = key_indexes(&TableIndexes::of(database, table));
+        if indexes.is_empty() {
+            return None;
+        }
+        // If there is an error, the planner will report it.
+        let scanned = &form.scan.columns;
+        let columns = ScanColumns::new(environment, database, table, table, scanned).ok()?;
+        let result = result_columns(statement, environment).ok()?;
+        let ids: Vec<ColumnId> = scanned.iter().map(|column| column.id).collect();
+        let names: Vec<String> = ids.iter().map(|id| column_name(*id)).collect();
+        let place = |wanted: &ColumnId| ids.iter().position(|id| id == wanted);
+        let places = form.output.iter().map(place).collect::<Option<_>>()?;
+        let schema = columns.schema(&names);
+        let (table, sizes) = (table.oid, OnceCell::new());
+        Some(Self { table, indexes, columns, ids, schema, result, places, sizes })
+    }
+
+    /// Looks up the row. `None` if the statement must be planned this time. `statement` is the one that
+    /// this was made of.
+    ///
+    /// # Errors
+    /// Those of scans and functions; 57014 if the statement was cancelled.
+    pub(crate) async fn run(
+        &self,
+        statement: &BoundStatement,
+        context: &StatementContext,
+    ) -> Result<Option<Rows>, SqlError> {
+        if !context.options.planner.enable_indexscan {
+            return Ok(None);
+        }
+        let found = self.look_up(statement, context).await;
+        // A scan only knows that it was cancelled, but not why.
+        found.map_err(|error| match context.cancellation.cause() {
+            Some(cause) if error.code() == SqlState::QUERY_CANCELED => cause.error(),
+            _ => error,
+        })
+    }
+
+    async fn look_up(
+        &self,
+        statement: &BoundStatement,
+        context: &StatementContext,
+    ) -> Result<Option<Rows>, SqlError> {
+        context.cancellation.check()?;
+        let (database, environment) = (&context.database, &context.environment);
+        let form = Form::of(statement).zip(database.relation(self.table));
+        let Some((Form { condition, .. }, table)) = form else { return Ok(None) };
+        let column =
+            |wanted| self.columns.filter_column(self.ids.iter().position(|id| *id == wanted)?);
+        let clause = BoundClauses::new(environment, &column).of(condition);
+        let encoding = database.info().encoding;
+        let mut keys = self.indexes.iter();
+        let search = keys.find_map(|index| key_search(environment, encoding, index, &clause));
+        let Some(search) = search else { return Ok(None) };
+        let reads = StatementReads {
+            engine: context.engine.clone(),
+            io: context.io(),
+            streams: StatementStreams::default(),
+            cancellation: context.cancellation.clone(),
+            sizes: Arc::clone(self.sizes(context).await?),
+            planner: Arc::new(context.options.planner),
+            work_mem: context.options.work_mem,
+        };
+        let access = TableAccess::new(database, table, &reads)?;
+        let (columns, schema) = (self.columns.clone(), Arc::clone(&self.schema));
+        let mut batches = looked_up(access, search, columns, schema).await?;
+        let program = Program::compile(environment, condition)?;
+        for batch in &mut batches {
+            *batch = passing(batch, &program, environment)?;
+            *batch = batch.project(&self.places).map_err(failed)?;
+        }
+        Ok(Some(Rows::in_memory(self.result.clone(), batches)))
+    }
+
+    /// Asks for the sizes of the files the first time.
+    async fn sizes(&self, context: &StatementContext) -> Result<&Arc<TableSizes>, SqlError> {
+        let ask = async || {
+            let table = context.database.relation(self.table);
+            let files = table.and_then(|table| context.database.files(table));
+            let files = files.map(|files| (self.table, files)).into_iter();
+            let indexes = self.indexes.iter();
+            let indexes = indexes.map(|index| (index.oid, index.index.relation().clone()));
+            let files = files.chain(indexes).collect();
+            TableSizes::ask(&context.engine, &context.cancellation, files).await.map(Arc::new)
+        };
+        self.sizes.get_or_try_init(ask).await
+    }
+}
+
+/// The rows of a batch for which a condition is true.
+fn passing(
+    batch: &RecordBatch,
+    condition: &Program,
+    environment: &Environment,
+) -> Result<RecordBatch, SqlError> {
+    let frame = condition.frame(batch, &environment.settings)?;
+    let passed = condition.evaluate(&frame)?;
+    let passed: Option<&BooleanArray> = passed.as_boolean_opt();
+    let passed = passed.ok_or_else(|| SqlError::internal("a condition that is not boolean"))?;
+    filter_record_batch(batch, passed).map_err(failed)
+}
