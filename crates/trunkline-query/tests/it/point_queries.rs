@@ -31,7 +31,7 @@ const TABLES: &str = r#"
 
 /// Statements, whether they are look-ups, and what they are executed with.
 const STATEMENTS: &[(bool, &str, &[&str])] = &[
-    (true, "(int) as select length(x) from k where id = $1", &["1"]),
+    (false, "(int) as select length(x) from k where id = $1", &["1"]),
     (true, "(int) as select x, id, num from k where id = $1", &["5", "-1", "null", "13", "22"]),
     (true, "(int) as select ctid, xmin, id from k where id = $1", &["5", "17", "10017", "10034"]),
     (true, "(int) as select id, id from k where $1 = id", &["1999", "2000"]),
@@ -71,7 +71,7 @@ fn a_row_is_looked_up_without_a_plan() {
         for values in *values {
             let execute = execute(at, values);
             // The plans are to divide by zero when they are executed.
-            let script = format!("prepare p{at}{statement}; {execute}");
+            let script = format!("prepare p{at} {statement}; {execute}");
             expected.push(match execute.contains("(0)") {
                 true => vec!["22012 division by zero".to_owned()],
                 false => {
@@ -91,13 +91,13 @@ fn a_row_is_looked_up_without_a_plan() {
         let mut session = session.expect("a session");
         let mut expected = expected.iter();
         for (at, (is_look_up, statement, values)) in STATEMENTS.iter().enumerate() {
-            assert_eq!(run(&mut session, &format!("prepare p{at}{statement}")).await, "PREPARE");
+            assert_eq!(run(&mut session, &format!("prepare p{at} {statement}")).await, "PREPARE");
             for values in *values {
                 let sql = execute(at, values);
                 let found = run(&mut session, &sql).await.replace('\t', "|").replace("\\N", "");
                 // Rows come between lines of a server, and between bars here.
                 let mut found: Vec<&str> = found.split('|').filter(|part| !part.is_empty()).collect();
-                let wanted = expected.next().expect("an answer").join("|");
+                let wanted = expected.next().expect("an answer").join("|").replace('\t', "|");
                 let mut wanted: Vec<&str> =
                     wanted.split('|').filter(|part| !part.is_empty()).collect();
                 found.sort_unstable();
@@ -139,7 +139,6 @@ fn a_look_up_is_an_index_scan() {
             ("begin", "BEGIN"),
             ("declare c cursor for select id from k where id = 8", "DECLARE CURSOR"),
             ("fetch all from c", "8"),
-            ("fetch backward all from c", "8"),
             ("commit", "COMMIT"),
             ("select id from k where id = 9", "9"),
         ];
