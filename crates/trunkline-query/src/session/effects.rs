@@ -7,11 +7,48 @@ use std::time::Duration;
 use trunkline_format::text_input::DateOrder;
 use trunkline_format::text_output::{ByteaOutput, IntervalStyle, Utc};
 use trunkline_sql::catalog::{SearchPath, SqlCatalog};
+use trunkline_sql::SqlError;
 use trunkline_sql::functions::CallSettings;
 
 use crate::access_path::PlannerSettings;
+use crate::encode::ClientEncoding;
 use crate::settings::{SettingsStore, identifiers, zone_shown_as};
 use crate::statement::StatementOptions;
+
+/// What follows from the settings, except for calls of functions. It stays the same until one of them
+/// changes, because looking all of them up takes longer than finding a row.
+#[derive(Debug, Clone)]
+pub(super) struct Effects {
+    /// [`SettingsStore::stamp`] of the values that this was made from.
+    stamp: u64,
+    /// `statement_timeout`
+    pub(super) limit: Option<Duration>,
+    /// `application_name`
+    pub(super) application_name: String,
+    /// `client_encoding`, with the reason if we can't convert to it.
+    pub(super) client_encoding: Result<ClientEncoding, SqlError>,
+    /// How statements are executed.
+    pub(super) options: StatementOptions,
+}
+
+impl Effects {
+    /// Those of the present values. `encoding` is that of the database.
+    pub(super) fn new(store: &SettingsStore, encoding: i32) -> Self {
+        let client = ClientEncoding::by_name(&store.value("client_encoding"));
+        Self {
+            stamp: store.stamp(),
+            limit: statement_limit(store),
+            application_name: store.value("application_name"),
+            client_encoding: ClientEncoding::new(encoding, client.unwrap_or(encoding)),
+            options: statement_options(store),
+        }
+    }
+
+    /// Whether no value has changed since.
+    pub(super) fn are_of(&self, store: &SettingsStore) -> bool {
+        self.stamp == store.stamp()
+    }
+}
 
 /// The settings that calls of functions depend on.
 pub(super) fn apply_to_calls(store: &SettingsStore, calls: &mut CallSettings) {
@@ -53,7 +90,7 @@ pub(super) fn time_limit(store: &SettingsStore, name: &str) -> Option<Duration> 
 }
 
 /// Memory and parallelism of statements.
-pub(super) fn statement_options(store: &SettingsStore) -> StatementOptions {
+fn statement_options(store: &SettingsStore) -> StatementOptions {
     StatementOptions {
         workers: store.number("max_parallel_workers_per_gather") as usize,
         work_mem: (store.number("work_mem") as usize).saturating_mul(1024),

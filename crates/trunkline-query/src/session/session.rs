@@ -18,7 +18,7 @@ use trunkline_sql::syntax::{
 use trunkline_sql::{SqlError, SqlState};
 
 use super::copy::table_query;
-use super::effects::{apply_to_calls, search_path, statement_limit, statement_options};
+use super::effects::{Effects, apply_to_calls, search_path, statement_limit};
 use super::functions::SessionFunctions;
 use super::outcome::{Notice, Outcome, Severity, TransactionStatus};
 use super::prepared::{Cursor, Portal, Prepared};
@@ -50,6 +50,8 @@ pub struct Session {
     addresses: Option<Addresses>,
     pub(super) path: SearchPath,
     pub(super) settings: Arc<CallSettings>,
+    /// What the settings say, as of the last [`Session::refresh`].
+    effects: Effects,
     /// Shared with the functions of a statement, because `set_config` is one.
     pub(super) store: Arc<Mutex<SettingsStore>>,
     pub(super) notices: Vec<Notice>,
@@ -115,6 +117,7 @@ impl Session {
             server: None,
         };
         apply_to_calls(&store, &mut settings);
+        let effects = Effects::new(&store, database.database().info().encoding);
         let canceller = SessionCanceller::default();
         let activity = instance.add_activity(Arc::new(canceller.clone()), |pid| Activity {
             pid,
@@ -136,6 +139,7 @@ impl Session {
             database,
             path,
             settings: Arc::new(settings),
+            effects,
             store: Arc::new(Mutex::new(store)),
             notices,
             function_notices: Arc::default(),
@@ -223,9 +227,11 @@ impl Session {
     /// # Errors
     /// 0A000: we can't convert to it. SET has checked that.
     pub fn client_encoding(&self) -> Result<ClientEncoding, SqlError> {
-        let client = ClientEncoding::by_name(&self.store.lock().value("client_encoding"));
-        let database = self.database.database().info().encoding;
-        ClientEncoding::new(database, client.unwrap_or(database))
+        let store = self.store.lock();
+        if self.effects.are_of(&store) {
+            return self.effects.client_encoding.clone();
+        }
+        Effects::new(&store, self.database.database().info().encoding).client_encoding
     }
 
     /// Cancels statements of this session from any thread.
@@ -381,7 +387,11 @@ impl Session {
             store.follow(&found.engine, &LIVE);
             self.configuration = found.generation;
         }
-        self.path = search_path(&store, self.database.catalog(), &self.user);
+        let is_same = self.effects.are_of(&store);
+        if !is_same {
+            self.effects = Effects::new(&store, self.database.database().info().encoding);
+            self.path = search_path(&store, self.database.catalog(), &self.user);
+        }
         let session = Arc::new(SessionCatalog {
             catalog: self.database.catalog().clone(),
             path: self.path.clone(),
@@ -407,7 +417,9 @@ impl Session {
             statement_start: now,
             ..(*self.settings).clone()
         };
-        apply_to_calls(&store, &mut settings);
+        if !is_same {
+            apply_to_calls(&store, &mut settings);
+        }
         drop(store);
         self.settings = Arc::new(settings);
     }
@@ -417,10 +429,7 @@ impl Session {
         self.continue_pipeline();
         self.refresh();
         let now = self.settings.statement_start;
-        let store = self.store.lock();
-        let limit = statement_limit(&store);
-        let application_name = store.value("application_name");
-        drop(store);
+        let Effects { limit, application_name, .. } = &self.effects;
         self.activity.change(|activity| {
             activity.state = ActivityState::Active;
             activity.state_change = now;
@@ -428,9 +437,9 @@ impl Session {
             activity.transaction_start.get_or_insert(now);
             let length = text.floor_char_boundary(ACTIVITY_QUERY_MAX);
             activity.query = text.get(..length).unwrap_or_default().to_owned();
-            activity.application_name = application_name;
+            activity.application_name.clone_from(application_name);
         });
-        let running = self.canceller.start(&cancellation, self.instance.time_limits(), limit);
+        let running = self.canceller.start(&cancellation, self.instance.time_limits(), *limit);
         Started { cancellation, running, activity: Arc::clone(&self.activity) }
     }
 
@@ -440,13 +449,11 @@ impl Session {
         parameters: Arc<[ParameterValue]>,
         started: &Started,
     ) -> StatementContext {
-        let mut store = self.store.lock();
-        store.mark_query();
+        self.store.lock().mark_query();
         let options = StatementOptions {
             temporary_directory: self.instance.options().temporary_directory.clone(),
-            ..statement_options(&store)
+            ..self.effects.options.clone()
         };
-        drop(store);
         StatementContext {
             engine: self.instance.engine().clone(),
             database: Arc::clone(self.database.database()),

@@ -14,6 +14,7 @@ impl SettingsStore {
     /// Takes over the values of the file. Those that are wrong, or that take effect at the next start,
     /// are left out.
     pub(crate) fn reload(&mut self, values: &BTreeMap<String, String>) {
+        self.stamp += 1;
         self.reloaded.clear();
         for (name, value) in values {
             let is_own = find(name).is_some_and(|one| one.context == Context::User)
@@ -28,6 +29,7 @@ impl SettingsStore {
 
     /// Shows what the running engine has now of these settings.
     pub(crate) fn follow(&mut self, engine: &Settings, names: &[&str]) {
+        self.stamp += 1;
         for name in names {
             if let Ok(value) = engine.show(name) {
                 // A value of the engine's settings is valid.

@@ -47,6 +47,10 @@ pub(crate) struct SettingsStore {
     has_queried: bool,
     /// The values that the client knows.
     reported: Values,
+    /// What [`SettingsStore::stamp`] was then.
+    reported_at: Option<u64>,
+    /// Increases whenever a value may have changed.
+    pub(super) stamp: u64,
 }
 
 impl SettingsStore {
@@ -66,6 +70,8 @@ impl SettingsStore {
             frames: Vec::new(),
             has_queried: false,
             reported: Values::new(),
+            reported_at: None,
+            stamp: 0,
         }
     }
 
@@ -82,6 +88,12 @@ impl SettingsStore {
         store
     }
 
+    /// As long as this is the same, so are all values, except for the isolation level of the
+    /// transaction.
+    pub(crate) fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
     /// Whether there is a transaction block.
     pub(crate) fn is_in_block(&self) -> bool {
         !self.frames.is_empty()
@@ -89,6 +101,7 @@ impl SettingsStore {
 
     /// Sets what the session knows: a value that can't be set otherwise.
     pub(crate) fn describe(&mut self, name: &str, value: String) {
+        self.stamp += 1;
         let key = name.to_ascii_lowercase();
         self.sources.insert(key.clone(), Source::Override);
         self.defaults.insert(key, value);
@@ -115,6 +128,7 @@ impl SettingsStore {
             };
         }
         let (key, value) = self.check(name, value)?;
+        self.stamp += 1;
         self.sources.insert(key.clone(), source);
         self.defaults.insert(key, value);
         Ok(())
@@ -126,6 +140,7 @@ impl SettingsStore {
     /// 42704: there is no such setting. 22023: the value is wrong. 55P02: it can't change.
     pub(crate) fn set(&mut self, name: &str, value: &str, local: bool) -> Result<(), SqlError> {
         let (key, value) = self.check(name, value)?;
+        self.stamp += 1;
         if find(name).is_none() && !SESSION_IO.contains(&&*key) {
             self.defaults.entry(key.clone()).or_default();
         }
@@ -251,6 +266,7 @@ impl SettingsStore {
                 }
             }
         }
+        self.stamp += 1;
         let default = self.default(&key).unwrap_or_default();
         if local {
             return self.set_local(key, default);
@@ -262,6 +278,7 @@ impl SettingsStore {
 
     /// `RESET ALL`: what belongs to the transaction stays.
     pub(crate) fn reset_all(&mut self) {
+        self.stamp += 1;
         self.session.clear();
         self.local.retain(|name, _| name.starts_with("transaction_"));
     }
@@ -387,6 +404,9 @@ impl SettingsStore {
 
     /// The block ends.
     pub(crate) fn end(&mut self, is_committed: bool) {
+        if !is_committed || self.local.keys().any(|name| name != "transaction_isolation") {
+            self.stamp += 1;
+        }
         let frames = std::mem::take(&mut self.frames);
         if let Some((session, _)) = frames.into_iter().next().filter(|_| !is_committed) {
             self.session = session;
@@ -406,6 +426,7 @@ impl SettingsStore {
 
     /// Returns to the values of a savepoint, counted from 0.
     pub(crate) fn return_to(&mut self, savepoint: usize) {
+        self.stamp += 1;
         self.frames.truncate(savepoint + 2);
         if let Some((session, local)) = self.frames.get(savepoint + 1) {
             (self.session, self.local) = (session.clone(), local.clone());
@@ -416,6 +437,9 @@ impl SettingsStore {
     /// at first, all of them.
     pub(crate) fn take_changed(&mut self) -> Vec<(String, String)> {
         let mut changed = Vec::new();
+        if self.reported_at.replace(self.stamp) == Some(self.stamp) {
+            return changed;
+        }
         for definition in DEFINITIONS {
             if definition.reported.is_none_or(|since| self.major < since) {
                 continue;
