@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use trunkline_format::text_input::DateOrder;
 use trunkline_format::text_output::{ByteaOutput, IntervalStyle, Utc};
-use trunkline_sql::catalog::{SearchPath, SqlCatalog};
 use trunkline_sql::SqlError;
+use trunkline_sql::catalog::{SearchPath, SqlCatalog};
 use trunkline_sql::functions::CallSettings;
 
 use crate::access_path::PlannerSettings;

@@ -9,6 +9,7 @@ use super::super::tag::BufferTag;
 use super::Backend;
 use crate::storage::Relation;
 use crate::waiting::{Waiting, slept};
+use trunkline_aio::facade::Arc;
 use trunkline_aio::{Cancelled, Class, Outcome};
 use trunkline_format::BlockNo;
 
@@ -32,6 +33,34 @@ impl Backend {
                 Err(error)
             }
         }
+    }
+
+    /// Finds a page that is in the pool. This never waits: the result is `None` if the page would have
+    /// to be read, or if no pin is free.
+    pub(crate) fn find(&mut self, relation: &Relation, block: BlockNo) -> Option<Pin> {
+        let (manager, session) = (Arc::clone(&self.manager), self.session.id());
+        let limits = manager.limits();
+        let mut reserved = limits.reserve_or_grant(session);
+        if let Ok(false) = reserved
+            && limits.admit(session)
+        {
+            reserved = limits.reserve_or_grant(session);
+        }
+        let Ok(true) = reserved else { return None };
+        self.count_for(relation);
+        let found = manager.pin(BufferTag::of(relation, block), USAGE_MAX);
+        let Some(found) = found else {
+            limits.give_back(session, 1);
+            return None;
+        };
+        if !found.state.has(flag::VALID) {
+            manager.unpin(found.buffer);
+            limits.give_back(session, 1);
+            return None;
+        }
+        self.tally().hits += 1;
+        self.counter.publish_if_due();
+        Some(Pin::new(&manager, session, found.buffer))
     }
 
     /// Returns the buffer that contains the page, pinned. The caller must already have reserved
