@@ -33,7 +33,7 @@ pub(crate) use columns::{ScanColumns, catalog_error};
 pub(crate) use counters::{IndexCounts, PageCounter, ScanCounts};
 pub(crate) use exec::ScanExec;
 pub(crate) use failure::{read_error, storage_error};
-pub(crate) use row_lookup::looked_up;
+pub(crate) use row_lookup::RowLookup;
 pub(crate) use table::{PathSource, ScanTable};
 pub(crate) use table_sizes::TableSizes;
 pub(crate) use text_encoding::TextEncoding;

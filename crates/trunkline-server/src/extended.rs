@@ -45,7 +45,7 @@ impl Connection {
 
     fn bind(&mut self, bind: Bind) -> Result<(), SqlError> {
         let (portal, statement) = (self.name(&bind.portal)?, self.name(&bind.statement)?);
-        let types = self.session.describe_statement(&statement)?.parameters;
+        let types = self.session.parameter_types(&statement)?;
         let format = |at: usize| match &*bind.formats {
             [one] => *one,
             formats => formats.get(at).copied().unwrap_or_default(),

@@ -143,6 +143,19 @@ impl<'a> BoundClauses<'a> {
     /// statement runs, or can't be computed. In the last case, the filter will fail with its own error,
     /// if it is evaluated at all.
     fn constant(&self, expr: &Expr) -> Option<Constant> {
+        // These are stored values already.
+        let stored = match &expr.kind {
+            ExprKind::Parameter(number) => {
+                let at = usize::try_from(*number).ok()?.checked_sub(1)?;
+                Some(self.environment.parameters.get(at)?)
+            }
+            ExprKind::Constant(payload) => Some(payload),
+            _ => None,
+        };
+        if let Some(stored) = stored {
+            let constant = stored.as_ref().map(|payload| Constant::Stored(payload.clone()));
+            return Some(constant.unwrap_or(Constant::Null));
+        }
         if expr.any(&mut |part| matches!(part.kind, ExprKind::Column(_))) {
             return None;
         }

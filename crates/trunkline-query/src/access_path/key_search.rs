@@ -1,5 +1,6 @@
 //! Searches for one row: by all columns of a unique index.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use trunkline_format::btree::{Comparison, Condition, Direction, KeyRanges};
@@ -27,7 +28,7 @@ pub(crate) fn key_search(
     encoding: i32,
     index: &Arc<CandidateIndex>,
     clause: &Clause,
-) -> Option<IndexSearch> {
+) -> Option<Arc<IndexSearch>> {
     let clauses = [clause.clone()];
     let found = Conditions::new(environment, encoding).on(index, &clauses);
     if found.covered.is_empty() || found.conditions.len() != index.key_count {
@@ -45,10 +46,25 @@ pub(crate) fn key_search(
     }
     let layout = index.index.layout();
     let ranges = KeyRanges::new(layout, &found.conditions, Direction::Forward).ok()?;
-    Some(IndexSearch {
-        index: Arc::clone(index),
-        conditions: found.conditions,
-        ranges,
-        entries: 1.0,
-    })
+    let (index, conditions) = (Arc::clone(index), found.conditions);
+    Some(Arc::new(IndexSearch { index, conditions, ranges, entries: 1.0 }))
+}
+
+impl IndexSearch {
+    /// Whether a row is the one that a key search was for. `value` returns the row's value of a column by
+    /// its place among the stored columns: a payload, or `None` for null.
+    pub(crate) fn is_of_key<'v>(&self, value: impl Fn(usize) -> Option<&'v [u8]>) -> bool {
+        let keys = self.index().layout().keys();
+        self.conditions.iter().all(|condition| {
+            let Condition::Compare { column, comparison: Comparison::Equal, value: Some(wanted) } =
+                condition
+            else {
+                return false;
+            };
+            let found = self.index.place_of(*column).and_then(&value);
+            let order = keys.get(*column).map(|key| key.order);
+            let compared = order.zip(found).and_then(|(order, found)| order.compare(found, wanted));
+            compared == Some(Ordering::Equal)
+        })
+    }
 }

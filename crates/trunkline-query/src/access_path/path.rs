@@ -67,8 +67,8 @@ impl AccessPath {
     }
 
     /// The only path that was considered, a search of an index.
-    pub(crate) fn of_search(search: IndexSearch) -> Self {
-        Self { kind: PathKind::Index(Arc::new(search)), ..Self::sequential() }
+    pub(crate) fn of_search(search: Arc<IndexSearch>) -> Self {
+        Self { kind: PathKind::Index(search), ..Self::sequential() }
     }
 }
 

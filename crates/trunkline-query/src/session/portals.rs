@@ -80,6 +80,16 @@ impl Session {
         Ok(StatementDescription { parameters, columns })
     }
 
+    /// The types of a prepared statement's parameters, to which values are to be bound.
+    ///
+    /// # Errors
+    /// 26000: it doesn't exist. 25P02: the block has failed, and the statement can't end it.
+    pub fn parameter_types(&self, name: &str) -> Result<Vec<Oid>, SqlError> {
+        let prepared = self.prepared(name)?;
+        self.check_block(prepared.raw.as_ref())?;
+        Ok(prepared.bound.as_ref().map_or(Vec::new(), |bound| bound.parameters.clone()))
+    }
+
     /// Binds a prepared statement to parameters, which are stored values of the described types.
     /// `result_formats` are kept for the sender of the rows ([`Session::result_formats`]).
     ///

@@ -5,33 +5,32 @@
 //!
 //! ```text
 //!   bound statement ── shape ──▶ PointQuery: the table's columns, its unique indexes      once
-//!   parameters ── condition ──▶ search of an index ──▶ row ── condition again ──▶ Rows    each time
+//!   parameters ── condition ──▶ search of an index ──▶ row ── search again ──▶ Rows       each time
 //! ```
 //!
-//! The result can't differ from that of a plan: the condition is evaluated for the row that was found,
-//! and there can't be another one, because the index is unique and its conditions say all of the
-//! statement's condition. Whatever is not of this form is planned, and so is everything if
+//! The result can't differ from that of a plan: the search says all of the statement's condition, it is
+//! checked for the row that was found, and there can't be another row, because the index is unique. Whatever is not of this form is planned, and so is everything if
 //! `enable_indexscan` is off.
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
 use arrow_array::{BooleanArray, RecordBatch};
-use arrow_schema::SchemaRef;
 use datafusion::arrow::compute::filter_record_batch;
 use tokio::sync::OnceCell;
 use trunkline_engine::read_stream::StatementStreams;
 use trunkline_format::Oid;
 use trunkline_sql::bound::{BoundStatement, ColumnId, Expr, ExprKind, Relation, TableScan};
+use trunkline_sql::values::PayloadReader;
 use trunkline_sql::{SqlError, SqlState};
 
 use super::context::StatementContext;
 use super::rows::{ResultColumn, Rows, result_columns};
-use crate::access_path::{BoundClauses, CandidateIndex, TableIndexes, key_indexes, key_search};
-use crate::environment::Environment;
-use crate::expression::{Program, column_name, failed};
+use crate::access_path::{
+    BoundClauses, CandidateIndex, IndexSearch, TableIndexes, key_indexes, key_search,
+};
+use crate::expression::{column_name, failed};
 use crate::lower::only_table;
-use crate::scan::{ScanColumns, StatementReads, TableAccess, TableSizes, looked_up};
+use crate::scan::{RowLookup, ScanColumns, StatementReads, TableAccess, TableSizes};
 
 /// A condition that nests deeper than this is left to the planner, which gets a stack for it.
 const NESTING_MAX: usize = 100;
@@ -40,10 +39,9 @@ const NESTING_MAX: usize = 100;
 pub(crate) struct PointQuery {
     table: Oid,
     indexes: Vec<Arc<CandidateIndex>>,
-    columns: ScanColumns,
-    /// The ids of these columns.
+    lookup: RowLookup,
+    /// The ids of the columns that are looked up.
     ids: Vec<ColumnId>,
-    schema: SchemaRef,
     /// The columns of the result, and where they are among those of the table.
     result: Vec<ResultColumn>,
     places: Vec<usize>,
@@ -97,8 +95,9 @@ impl PointQuery {
         let place = |wanted: &ColumnId| ids.iter().position(|id| id == wanted);
         let places = form.output.iter().map(place).collect::<Option<_>>()?;
         let schema = columns.schema(&names);
+        let lookup = RowLookup::new(columns, schema);
         let (table, sizes) = (table.oid, OnceCell::new());
-        Some(Self { table, indexes, columns, ids, schema, result, places, sizes })
+        Some(Self { table, indexes, lookup, ids, result, places, sizes })
     }
 
     /// Looks up the row. `None` if the statement must be planned this time. `statement` is the one that
@@ -131,8 +130,7 @@ impl PointQuery {
         let (database, environment) = (&context.database, &context.environment);
         let form = Form::of(statement).zip(database.relation(self.table));
         let Some((Form { condition, .. }, table)) = form else { return Ok(None) };
-        let column =
-            |wanted| self.columns.filter_column(self.ids.iter().position(|id| *id == wanted)?);
+        let column = |id| self.place_of(id).and_then(|at| self.lookup.columns().filter_column(at));
         let clause = BoundClauses::new(environment, &column).of(condition);
         let encoding = database.info().encoding;
         let mut keys = self.indexes.iter();
@@ -148,14 +146,39 @@ impl PointQuery {
             work_mem: context.options.work_mem,
         };
         let access = TableAccess::new(database, table, &reads)?;
-        let (columns, schema) = (self.columns.clone(), Arc::clone(&self.schema));
-        let mut batches = looked_up(access, search, columns, schema).await?;
-        let program = Program::compile(environment, condition)?;
+        let mut batches = self.lookup.rows(access, &search).await?;
         for batch in &mut batches {
-            *batch = passing(batch, &program, environment)?;
+            *batch = self.passing(batch, &search)?;
             *batch = batch.project(&self.places).map_err(failed)?;
         }
         Ok(Some(Rows::in_memory(self.result.clone(), batches)))
+    }
+
+    fn place_of(&self, id: ColumnId) -> Option<usize> {
+        self.ids.iter().position(|known| *known == id)
+    }
+
+    /// The rows of a batch that the search was for. As the statement's condition says no more than the
+    /// search, these are the rows for which it is true.
+    fn passing(&self, batch: &RecordBatch, search: &IndexSearch) -> Result<RecordBatch, SqlError> {
+        let columns = self.lookup.columns();
+        let mut passed = vec![true; batch.num_rows()];
+        for (row, passed) in passed.iter_mut().enumerate() {
+            let mut stored = Vec::with_capacity(batch.num_columns());
+            for (at, array) in batch.columns().iter().enumerate() {
+                let Some(column) = columns.filter_column(at) else { continue };
+                let mut reader = PayloadReader::new(column.carrier, array)?;
+                stored.push((column.place, reader.get(row).map(<[u8]>::to_vec)));
+            }
+            *passed = search.is_of_key(|place| {
+                let found = stored.iter().find(|(known, _)| *known == place);
+                found.and_then(|(_, value)| value.as_deref())
+            });
+        }
+        match passed.contains(&false) {
+            false => Ok(batch.clone()),
+            true => filter_record_batch(batch, &BooleanArray::from(passed)).map_err(failed),
+        }
     }
 
     /// Asks for the sizes of the files the first time.
@@ -171,17 +194,4 @@ impl PointQuery {
         };
         self.sizes.get_or_try_init(ask).await
     }
-}
-
-/// The rows of a batch for which a condition is true.
-fn passing(
-    batch: &RecordBatch,
-    condition: &Program,
-    environment: &Environment,
-) -> Result<RecordBatch, SqlError> {
-    let frame = condition.frame(batch, &environment.settings)?;
-    let passed = condition.evaluate(&frame)?;
-    let passed: Option<&BooleanArray> = passed.as_boolean_opt();
-    let passed = passed.ok_or_else(|| SqlError::internal("a condition that is not boolean"))?;
-    filter_record_batch(batch, passed).map_err(failed)
 }
