@@ -43,7 +43,7 @@ const STATEMENTS: &[(bool, &str, &[&str])] = &[
     (true, "(float4) as select id from k where f = $1", &["0.3", "'-0'"]),
     (true, "(int) as select id from k where id = $1 + 4", &["5", "8"]),
     (true, "(int) as select id from only parent where id = $1", &["1", "2"]),
-    (false, "(float8) as select id from k where f = $1", &["0.5", "0.3"]),
+    (true, "(float8) as select id from k where f = $1", &["0.5", "0.3"]),
     (false, "(int) as select id + 1 from k where id = $1", &["5"]),
     (false, "(int) as select id from k where id = $1 and num > 2", &["5", "9"]),
     (false, "(int) as select id from k where id = $1 or a = 3", &["5"]),
