@@ -21,6 +21,7 @@ mod failure;
 mod page_source;
 mod partition_reader;
 mod row_decoder;
+mod sort_columns;
 mod table;
 mod table_sizes;
 mod text_encoding;

@@ -11,7 +11,8 @@ use super::clause::Clause;
 use super::column_order::ColumnOrder;
 use super::cost::{Cost, PlannerSettings, TableSize};
 use super::index_condition::Conditions;
-use super::index_search::Searches;
+use super::index_search::{EstimatedSearch, Searches};
+use super::ordered_choice::{OrderedChoice, OrderedPath};
 use super::path::{AccessPath, PathKind};
 use super::selectivity::Estimates;
 use super::statistics::TableStatistics;
@@ -44,6 +45,8 @@ pub(crate) struct Choice<'a> {
     pub(crate) fetch: Option<usize>,
     /// Whether statistics were asked for, so that the number of rows can be estimated.
     pub(crate) is_estimated: bool,
+    /// Whether the rows will be sorted, so that the order of an index may be worth something.
+    pub(crate) is_sorted: bool,
 }
 
 impl Choice<'_> {
@@ -68,6 +71,9 @@ impl Choice<'_> {
             path.unused.clear();
         }
         path.covered = covers(&path.covered);
+        if let Some(ordered) = path.ordered.as_mut().and_then(Arc::get_mut) {
+            ordered.paths.iter_mut().for_each(|path| path.covered = covers(&path.covered));
+        }
         path
     }
 
@@ -98,6 +104,7 @@ impl Choice<'_> {
             rows: self.is_estimated.then_some(rows),
             covered: Vec::new(),
             unused: Vec::new(),
+            ordered: None,
         };
         let searches = Searches {
             settings: self.settings,
@@ -135,33 +142,56 @@ impl Choice<'_> {
                 best = AccessPath { kind: PathKind::Bitmap(node), cost, covered, ..best };
             }
         }
-        best.unused = self.unused(&best, &costs);
+        let reasons = self.reasons(&costs);
+        best.unused = unused(&best, &reasons);
+        if self.is_sorted && self.fetch.is_none() {
+            let ordered = self.ordered(&searches, (&found, clauses), (rows, reasons));
+            best.ordered = Some(Arc::new(ordered));
+        }
         best
     }
 
-    /// The indexes that the best path doesn't use, each with the reason.
-    fn unused(&self, best: &AccessPath, costs: &[(String, Cost)]) -> Vec<(String, String)> {
-        let mut unused = self.indexes.unusable.clone();
-        let used = best.index_names();
-        let others = self.indexes.usable.iter().zip(self.index_blocks);
-        unused.extend(others.filter(|(index, _)| !used.contains(&index.name)).map(
-            |(index, blocks)| {
-                let cost = costs.iter().find(|(name, _)| *name == index.name);
-                let why = match (cost, blocks) {
-                    (_, None) => "its file can't be used".to_owned(),
-                    (None, _) => "no condition that it can be searched for".to_owned(),
-                    (Some((_, cost)), _) if cost.disabled > best.cost.disabled => {
-                        "it is disabled by a setting".to_owned()
-                    }
-                    (Some((_, cost)), _) => {
-                        let (own, least) = (cost.total, best.cost.total);
-                        format!("its estimated cost is {own:.2}, not {least:.2}")
-                    }
-                };
-                (index.name.clone(), why)
-            },
-        ));
-        unused
+    /// What is known about each index: why it can't be used, or what it would cost.
+    fn reasons(&self, costs: &[(String, Cost)]) -> Vec<(String, Reason)> {
+        let unusable = self.indexes.unusable.iter();
+        let unusable = unusable.map(|(name, why)| (name.clone(), Reason::Unusable(why.clone())));
+        let others = self.indexes.usable.iter().zip(self.index_blocks).map(|(index, blocks)| {
+            let cost = costs.iter().find(|(name, _)| *name == index.name);
+            let reason = match (cost, blocks) {
+                (_, None) => Reason::Unusable("its file can't be used".to_owned()),
+                (None, _) => Reason::NoCondition,
+                (Some((_, cost)), _) => Reason::Cost(*cost),
+            };
+            (index.name.clone(), reason)
+        });
+        unusable.chain(others).collect()
+    }
+
+    /// What could be chosen if the rows must be sorted.
+    fn ordered(
+        &self,
+        searches: &Searches<'_>,
+        (found, clauses): (&[EstimatedSearch], &[Clause]),
+        (rows, reasons): (f64, Vec<(String, Reason)>),
+    ) -> OrderedChoice {
+        let indexes = self.indexes.usable.iter().zip(self.index_blocks);
+        let paths = indexes.filter_map(|(index, blocks)| {
+            let known = found.iter().find(|one| one.search.index.oid == index.oid).cloned();
+            let one = known.or_else(|| searches.whole(index, (*blocks)?))?;
+            let cost = self.settings.index_scan(&searches.table, &one.size, &one.cost);
+            Some(OrderedPath { search: one.search, cost, covered: one.conditions.covered })
+        });
+        OrderedChoice {
+            paths: paths.collect(),
+            fixed: searches.estimates.fixed_columns(clauses),
+            settings: *self.settings,
+            rows,
+            work_mem: self.work_mem,
+            // The order of other encodings isn't that of our texts.
+            sorts_text: matches!(self.database.info().encoding, 0 | 6 | 8),
+            reasons,
+            has_filters: !clauses.is_empty(),
+        }
     }
 
     /// How the columns that matter are sorted by default.
@@ -181,6 +211,38 @@ impl Choice<'_> {
             self.indexes.usable.iter().filter(|index| index.unique && index.key_count == 1);
         unique.filter_map(|index| index.columns.first()).map(|column| column.place).collect()
     }
+}
+
+/// What is known about an index.
+#[derive(Debug, Clone)]
+pub(super) enum Reason {
+    /// It can't be used.
+    Unusable(String),
+    /// Nothing that it can be searched for.
+    NoCondition,
+    /// What it would cost to use it.
+    Cost(Cost),
+}
+
+/// The indexes that the best path doesn't use, each with the reason.
+pub(super) fn unused(best: &AccessPath, reasons: &[(String, Reason)]) -> Vec<(String, String)> {
+    let used = best.index_names();
+    let others = reasons.iter().filter(|(name, _)| !used.contains(name));
+    let unused = others.map(|(name, reason)| {
+        let why = match reason {
+            Reason::Unusable(why) => why.clone(),
+            Reason::NoCondition => "no condition that it can be searched for".to_owned(),
+            Reason::Cost(cost) if cost.disabled > best.cost.disabled => {
+                "it is disabled by a setting".to_owned()
+            }
+            Reason::Cost(cost) => {
+                let (own, least) = (cost.total, best.cost.total);
+                format!("its estimated cost is {own:.2}, not {least:.2}")
+            }
+        };
+        (name.clone(), why)
+    });
+    unused.collect()
 }
 
 impl AccessPath {

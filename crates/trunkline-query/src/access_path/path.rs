@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use trunkline_engine::btree::Index;
-use trunkline_format::btree::{Condition, KeyRanges};
+use trunkline_format::btree::{Condition, Direction, KeyRanges};
 
 use super::candidate_index::CandidateIndex;
 use super::cost::Cost;
+use super::ordered_choice::OrderedChoice;
+
+/// What stands for the statistics of a table in the list of what isn't used.
+pub(crate) const STATISTICS: &str = "pg_statistic";
 
 /// How a scan gets to its rows.
 #[derive(Debug, Clone)]
@@ -22,6 +26,8 @@ pub(crate) struct AccessPath {
     pub(crate) covered: Vec<usize>,
     /// Indexes that aren't used, and why.
     pub(crate) unused: Vec<(String, String)>,
+    /// What else could be chosen if the rows must be sorted; `None` if that was not asked for.
+    pub(crate) ordered: Option<Arc<OrderedChoice>>,
 }
 
 /// The kinds of access paths.
@@ -44,6 +50,8 @@ pub(crate) struct IndexSearch {
     pub(crate) conditions: Vec<Condition>,
     /// The same; `None` if no entry can match.
     pub(crate) ranges: Option<KeyRanges>,
+    /// The direction if rows must come in the order of the index; `None` if any order will do.
+    pub(crate) order: Option<Direction>,
     /// The estimated number of entries that match.
     pub(crate) entries: f64,
 }
@@ -63,11 +71,16 @@ impl AccessPath {
     /// A sequential scan that nothing is known about.
     pub(crate) fn sequential() -> Self {
         let (kind, cost) = (PathKind::Sequential, Cost::default());
-        Self { kind, cost, rows: None, covered: Vec::new(), unused: Vec::new() }
+        Self { kind, cost, rows: None, covered: Vec::new(), unused: Vec::new(), ordered: None }
     }
 }
 
 impl IndexSearch {
+    /// Whether the rows come in the opposite order of the index.
+    pub(crate) fn is_backward(&self) -> bool {
+        self.order == Some(Direction::Backward)
+    }
+
     /// The files and columns of the index.
     pub(crate) fn index(&self) -> &Index {
         &self.index.index

@@ -32,6 +32,8 @@ impl Describer<'_> {
     ) -> Result<(), SqlError> {
         match &scan.path().kind {
             PathKind::Sequential => {}
+            // A whole index is only scanned for its order.
+            PathKind::Index(search) if search.conditions.is_empty() => {}
             PathKind::Index(search) => {
                 let text = self.index_condition(search, scan, alias)?;
                 node.push(Detail::text("Index Cond", text));

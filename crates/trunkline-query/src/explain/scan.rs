@@ -45,7 +45,12 @@ impl Describer<'_> {
             PathKind::Index(search) => {
                 let mut node = PlanNode::new("Index Scan");
                 let index = quoted(&search.index.name);
-                node.title = format!("Index Scan using {index} on {relation}");
+                let (backward, direction) = match search.is_backward() {
+                    true => (" Backward", "Backward"),
+                    false => ("", "Forward"),
+                };
+                node.title = format!("Index Scan{backward} using {index} on {relation}");
+                node.kind.push(("Scan Direction", Value::Text(direction.to_owned())));
                 node.kind.push(("Index Name", Value::Text(search.index.name.clone())));
                 node
             }

@@ -19,7 +19,8 @@ use super::cancellation::cancelled;
 use super::columns::{ScanColumns, Source, catalog_error};
 use super::exec::ScanExec;
 use crate::access_path::{
-    AccessPath, Choice, Clause, Clauses, FilterColumn, PathKind, TableIndexes, TableStatistics,
+    AccessPath, Choice, Clause, Clauses, FilterColumn, PathKind, STATISTICS, TableIndexes,
+    TableStatistics,
 };
 use crate::environment::Environment;
 use crate::error::to_datafusion;
@@ -39,6 +40,8 @@ pub(crate) struct PathSource {
     pub(crate) environment: Environment,
     pub(crate) database: Arc<Database>,
     pub(crate) table: Oid,
+    /// Whether the rows of the table will be sorted.
+    pub(crate) is_sorted: bool,
 }
 
 impl ScanTable {
@@ -79,12 +82,14 @@ impl ScanTable {
         tasks: usize,
         fetch: Option<usize>,
     ) -> Result<AccessPath, SqlError> {
-        let PathSource { environment, database, table } = &self.source;
+        let PathSource { environment, database, table, is_sorted } = &self.source;
         let Some(table) = database.relation(*table) else { return Ok(AccessPath::sequential()) };
         let clauses = self.clauses(filters);
         let indexes = TableIndexes::of(database, table);
-        // If no index can be searched for anything, nothing is to be chosen or estimated.
-        let is_known = clauses.iter().any(|clause| *clause != Clause::Other);
+        // If no index can be searched for anything, and no order is asked for, nothing is to be chosen or
+        // estimated.
+        let is_sorted = *is_sorted && fetch.is_none();
+        let is_known = is_sorted || clauses.iter().any(|clause| *clause != Clause::Other);
         let is_estimated = is_known && !indexes.usable.is_empty();
         let mut columns = Vec::new();
         if is_known {
@@ -126,9 +131,10 @@ impl ScanTable {
             tasks,
             fetch,
             is_estimated,
+            is_sorted,
         };
         let mut path = choice.path(&clauses);
-        path.unused.extend(why_none.map(|why| ("pg_statistic".to_owned(), why)));
+        path.unused.extend(why_none.map(|why| (STATISTICS.to_owned(), why)));
         Ok(path)
     }
 
