@@ -25,14 +25,16 @@ mod path;
 mod selectivity;
 mod sort_cost;
 mod statistics;
+mod unused_index;
 mod value_conversion;
 
 pub(crate) use candidate_index::{KeyOperator, TableIndexes, index_files};
 pub(crate) use choice::Choice;
 pub(crate) use clause::{Clause, FilterColumn};
+pub(crate) use column_order::SortedBy;
 pub use cost::PlannerSettings;
 pub(crate) use native_clause::Clauses;
-pub(crate) use ordered_choice::{Sort, SortColumn, SortedBy};
+pub(crate) use ordered_choice::{OrderedChoice, Sort, SortColumn};
 pub(crate) use path::{AccessPath, BitmapNode, IndexSearch, PathKind, STATISTICS};
 pub(crate) use sort_cost::row_width;
 pub(crate) use statistics::TableStatistics;

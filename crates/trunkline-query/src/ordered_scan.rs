@@ -102,7 +102,7 @@ impl Wanted {
     }
 
     fn scan(&self, scan: &ScanExec, keys: &LexOrdering) -> Option<Arc<dyn ExecutionPlan>> {
-        let choice = scan.path().ordered.clone()?;
+        let choice = scan.ordered()?;
         // With a limit of its own, the first rows of the table are wanted, not those of the order.
         if scan.fetch().is_some() {
             return None;

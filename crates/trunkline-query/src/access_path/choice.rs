@@ -16,6 +16,7 @@ use super::ordered_choice::{OrderedChoice, OrderedPath};
 use super::path::{AccessPath, PathKind};
 use super::selectivity::Estimates;
 use super::statistics::TableStatistics;
+use super::unused_index::{Reason, unused};
 use crate::environment::Environment;
 
 /// What a choice depends on.
@@ -50,8 +51,8 @@ pub(crate) struct Choice<'a> {
 }
 
 impl Choice<'_> {
-    /// The cheapest path for these filters.
-    pub(crate) fn path(&self, filters: &[Clause]) -> AccessPath {
+    /// The cheapest path for these filters, and if the rows will be sorted, what else could be chosen.
+    pub(crate) fn path(&self, filters: &[Clause]) -> (AccessPath, Option<OrderedChoice>) {
         // Filters may consist of several clauses, which can be searched for in several indexes.
         let owned = |(number, filter): (usize, &Clause)| {
             let parts = filter.conjuncts().into_iter().cloned();
@@ -66,18 +67,18 @@ impl Choice<'_> {
             };
             (0..filters.len()).filter(is_covered).collect()
         };
-        let mut path = self.cheapest(&clauses, filters.len());
+        let (mut path, mut ordered) = self.cheapest(&clauses, filters.len());
         if filters.is_empty() {
             path.unused.clear();
         }
         path.covered = covers(&path.covered);
-        if let Some(ordered) = path.ordered.as_mut().and_then(Arc::get_mut) {
-            ordered.paths.iter_mut().for_each(|path| path.covered = covers(&path.covered));
+        for path in ordered.iter_mut().flat_map(|ordered| &mut ordered.paths) {
+            path.covered = covers(&path.covered);
         }
-        path
+        (path, ordered)
     }
 
-    fn cheapest(&self, clauses: &[Clause], filters: usize) -> AccessPath {
+    fn cheapest(&self, clauses: &[Clause], filters: usize) -> (AccessPath, Option<OrderedChoice>) {
         let conditions = Conditions::new(self.environment, self.database.info().encoding);
         let orders = self.orders();
         let unique = self.unique_columns();
@@ -104,7 +105,6 @@ impl Choice<'_> {
             rows: self.is_estimated.then_some(rows),
             covered: Vec::new(),
             unused: Vec::new(),
-            ordered: None,
         };
         let searches = Searches {
             settings: self.settings,
@@ -144,11 +144,10 @@ impl Choice<'_> {
         }
         let reasons = self.reasons(&costs);
         best.unused = unused(&best, &reasons);
-        if self.is_sorted && self.fetch.is_none() {
-            let ordered = self.ordered(&searches, (&found, clauses), (rows, reasons));
-            best.ordered = Some(Arc::new(ordered));
-        }
-        best
+        let is_sorted = self.is_sorted && self.fetch.is_none();
+        let ordered =
+            is_sorted.then(|| self.ordered(&searches, (&found, clauses), (rows, reasons)));
+        (best, ordered)
     }
 
     /// What is known about each index: why it can't be used, or what it would cost.
@@ -210,49 +209,5 @@ impl Choice<'_> {
         let unique =
             self.indexes.usable.iter().filter(|index| index.unique && index.key_count == 1);
         unique.filter_map(|index| index.columns.first()).map(|column| column.place).collect()
-    }
-}
-
-/// What is known about an index.
-#[derive(Debug, Clone)]
-pub(super) enum Reason {
-    /// It can't be used.
-    Unusable(String),
-    /// Nothing that it can be searched for.
-    NoCondition,
-    /// What it would cost to use it.
-    Cost(Cost),
-}
-
-/// The indexes that the best path doesn't use, each with the reason.
-pub(super) fn unused(best: &AccessPath, reasons: &[(String, Reason)]) -> Vec<(String, String)> {
-    let used = best.index_names();
-    let others = reasons.iter().filter(|(name, _)| !used.contains(name));
-    let unused = others.map(|(name, reason)| {
-        let why = match reason {
-            Reason::Unusable(why) => why.clone(),
-            Reason::NoCondition => "no condition that it can be searched for".to_owned(),
-            Reason::Cost(cost) if cost.disabled > best.cost.disabled => {
-                "it is disabled by a setting".to_owned()
-            }
-            Reason::Cost(cost) => {
-                let (own, least) = (cost.total, best.cost.total);
-                format!("its estimated cost is {own:.2}, not {least:.2}")
-            }
-        };
-        (name.clone(), why)
-    });
-    unused.collect()
-}
-
-impl AccessPath {
-    /// The names of the indexes that it uses.
-    fn index_names(&self) -> Vec<String> {
-        let searches = match &self.kind {
-            PathKind::Sequential => Vec::new(),
-            PathKind::Index(search) => vec![&**search],
-            PathKind::Bitmap(node) => node.searches(),
-        };
-        searches.into_iter().map(|search| search.index.name.clone()).collect()
     }
 }

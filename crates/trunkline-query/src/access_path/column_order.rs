@@ -9,7 +9,6 @@ use trunkline_sql::catalog::{SqlCatalog, oids};
 use trunkline_sql::values::{Carrier, OrderKey};
 
 use super::clause::{Operation, commuted};
-use super::ordered_choice::SortedBy;
 use crate::environment::Environment;
 
 /// Types of text that have operator classes.
@@ -17,6 +16,15 @@ const STRINGS: [Oid; 3] = [oids::TEXT, oids::NAME, oids::BPCHAR];
 
 /// The most domains over domains that we follow.
 const DOMAINS_MAX: usize = 32;
+
+/// By what a sort compares the values of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SortedBy {
+    /// The arrays of a carrier.
+    Values(Carrier),
+    /// Keys that are made from the values.
+    Keys(OrderKey),
+}
 
 /// The order of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

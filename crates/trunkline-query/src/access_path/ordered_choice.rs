@@ -20,24 +20,14 @@
 use std::sync::Arc;
 
 use trunkline_format::btree::{Comparison, Condition, Direction, KeyRanges};
-use trunkline_sql::values::{Carrier, OrderKey};
 
-use super::choice::{Reason, unused};
 use super::clause::Clause;
-use super::column_order::ColumnOrder;
+use super::column_order::{ColumnOrder, SortedBy};
 use super::cost::{Cost, PlannerSettings};
 use super::path::{AccessPath, IndexSearch, PathKind, STATISTICS};
 use super::selectivity::Estimates;
 use super::sort_cost::SortSize;
-
-/// By what a sort compares the values of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SortedBy {
-    /// The arrays of a carrier.
-    Values(Carrier),
-    /// Keys that are made from the values.
-    Keys(OrderKey),
-}
+use super::unused_index::{Reason, unused};
 
 /// A column that rows are sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,6 @@ use trunkline_format::btree::{Condition, Direction, KeyRanges};
 
 use super::candidate_index::CandidateIndex;
 use super::cost::Cost;
-use super::ordered_choice::OrderedChoice;
 
 /// What stands for the statistics of a table in the list of what isn't used.
 pub(crate) const STATISTICS: &str = "pg_statistic";
@@ -26,8 +25,6 @@ pub(crate) struct AccessPath {
     pub(crate) covered: Vec<usize>,
     /// Indexes that aren't used, and why.
     pub(crate) unused: Vec<(String, String)>,
-    /// What else could be chosen if the rows must be sorted; `None` if that was not asked for.
-    pub(crate) ordered: Option<Arc<OrderedChoice>>,
 }
 
 /// The kinds of access paths.
@@ -71,7 +68,7 @@ impl AccessPath {
     /// A sequential scan that nothing is known about.
     pub(crate) fn sequential() -> Self {
         let (kind, cost) = (PathKind::Sequential, Cost::default());
-        Self { kind, cost, rows: None, covered: Vec::new(), unused: Vec::new(), ordered: None }
+        Self { kind, cost, rows: None, covered: Vec::new(), unused: Vec::new() }
     }
 }
 

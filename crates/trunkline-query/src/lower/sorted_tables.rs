@@ -3,8 +3,8 @@
 //! ```text
 //!   SELECT … FROM t WHERE a > 5 ORDER BY b        Sort (Project (Filter (Table t)))
 //! ```
-//! The scan is planned before the sort. This tells it to prepare paths in the order of each index, which
-//! other scans don't need.
+//! The scan is planned before the sort. If its table is one of these, it prepares paths in the order of each
+//! index, which other scans don't need.
 
 use trunkline_sql::bound::{ColumnId, Relation, TableScan};
 

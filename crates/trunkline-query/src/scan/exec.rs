@@ -33,7 +33,7 @@ use super::access::TableAccess;
 use super::columns::ScanColumns;
 use super::counters::{ScanCounters, ScanCounts};
 use super::partition_reader::PartitionReader;
-use crate::access_path::{AccessPath, PathKind};
+use crate::access_path::{AccessPath, OrderedChoice, PathKind};
 use crate::error::to_datafusion;
 
 /// A scan of a table, sequential or through indexes.
@@ -41,6 +41,8 @@ use crate::error::to_datafusion;
 pub(crate) struct ScanExec {
     access: TableAccess,
     path: Arc<AccessPath>,
+    /// What else could be chosen if the rows will be sorted.
+    ordered: Option<Arc<OrderedChoice>>,
     columns: ScanColumns,
     /// The fields of the decoded columns, of which the first ones are the result.
     decoded: SchemaRef,
@@ -80,6 +82,7 @@ impl ScanExec {
         Ok(Self {
             access,
             path: Arc::new(path),
+            ordered: None,
             columns,
             decoded,
             schema,
@@ -91,6 +94,16 @@ impl ScanExec {
             metrics: ExecutionPlanMetricsSet::new(),
             counters: ScanCounters::default(),
         })
+    }
+
+    /// The same scan with what else could be chosen if its rows will be sorted.
+    pub(super) fn with_ordered(self, ordered: Option<OrderedChoice>) -> Self {
+        Self { ordered: ordered.map(Arc::new), ..self }
+    }
+
+    /// What else could be chosen if the rows will be sorted.
+    pub(crate) fn ordered(&self) -> Option<&OrderedChoice> {
+        self.ordered.as_deref()
     }
 
     /// The same scan with another path. Its rows come in this order, if one is given.

@@ -19,8 +19,8 @@ use super::cancellation::cancelled;
 use super::columns::{ScanColumns, Source, catalog_error};
 use super::exec::ScanExec;
 use crate::access_path::{
-    AccessPath, Choice, Clause, Clauses, FilterColumn, PathKind, STATISTICS, TableIndexes,
-    TableStatistics,
+    AccessPath, Choice, Clause, Clauses, FilterColumn, OrderedChoice, PathKind, STATISTICS,
+    TableIndexes, TableStatistics,
 };
 use crate::environment::Environment;
 use crate::error::to_datafusion;
@@ -81,9 +81,11 @@ impl ScanTable {
         filters: &[Expr],
         tasks: usize,
         fetch: Option<usize>,
-    ) -> Result<AccessPath, SqlError> {
+    ) -> Result<(AccessPath, Option<OrderedChoice>), SqlError> {
         let PathSource { environment, database, table, is_sorted } = &self.source;
-        let Some(table) = database.relation(*table) else { return Ok(AccessPath::sequential()) };
+        let Some(table) = database.relation(*table) else {
+            return Ok((AccessPath::sequential(), None));
+        };
         let clauses = self.clauses(filters);
         let indexes = TableIndexes::of(database, table);
         // If no index can be searched for anything, and no order is asked for, nothing is to be chosen or
@@ -133,9 +135,9 @@ impl ScanTable {
             is_estimated,
             is_sorted,
         };
-        let mut path = choice.path(&clauses);
+        let (mut path, ordered) = choice.path(&clauses);
         path.unused.extend(why_none.map(|why| (STATISTICS.to_owned(), why)));
-        Ok(path)
+        Ok((path, ordered))
     }
 
     /// The table's rows of `pg_statistic`, which a thread for blocking work reads the first time.
@@ -205,7 +207,8 @@ impl TableProvider for ScanTable {
         let by_name = schema.as_ref().clone().to_dfschema()?;
         let most = self.access.partitions_max();
         let partitions = state.config().target_partitions().min(most);
-        let path = self.path(filters, partitions, limit).await.map_err(to_datafusion)?;
+        let path = self.path(filters, partitions, limit).await;
+        let (path, ordered) = path.map_err(to_datafusion)?;
         let filters =
             filters.iter().map(|filter| state.create_physical_expr(filter.clone(), &by_name));
         let filters = filters.collect::<PlanResult<Vec<_>>>()?;
@@ -223,6 +226,6 @@ impl TableProvider for ScanTable {
             limit,
             partitions,
         )?;
-        Ok(Arc::new(scan))
+        Ok(Arc::new(scan.with_ordered(ordered)))
     }
 }
