@@ -55,6 +55,7 @@ mod lower;
 mod materialized;
 mod merge_keys;
 mod operator;
+mod ordered_scan;
 mod pass_through;
 mod scan;
 mod server;

@@ -22,6 +22,7 @@ mod recursion;
 mod relation;
 mod set_function;
 mod set_operation;
+mod sorted_tables;
 mod subplan;
 mod subquery;
 mod table;

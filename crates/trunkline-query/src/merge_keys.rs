@@ -103,7 +103,10 @@ fn complete(sort: &SortExec, keys: Option<&LexOrdering>) -> Option<Arc<dyn Execu
 }
 
 /// Keys in terms of the columns below a projection.
-fn beneath(keys: &LexOrdering, projection: &[ProjectionExpr]) -> Result<Option<LexOrdering>> {
+pub(crate) fn beneath(
+    keys: &LexOrdering,
+    projection: &[ProjectionExpr],
+) -> Result<Option<LexOrdering>> {
     let replaced = |expr: &Arc<dyn PhysicalExpr>| {
         let replace = |part: Arc<dyn PhysicalExpr>| {
             let column = part.downcast_ref::<Column>();

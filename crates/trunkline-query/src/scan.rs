@@ -22,6 +22,7 @@ mod page_source;
 mod partition_reader;
 mod row_decoder;
 mod row_lookup;
+mod sort_columns;
 mod table;
 mod table_sizes;
 mod text_encoding;

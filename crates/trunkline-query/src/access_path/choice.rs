@@ -11,10 +11,12 @@ use super::clause::Clause;
 use super::column_order::ColumnOrder;
 use super::cost::{Cost, PlannerSettings, TableSize};
 use super::index_condition::Conditions;
-use super::index_search::Searches;
+use super::index_search::{EstimatedSearch, Searches};
+use super::ordered_choice::{OrderedChoice, OrderedPath};
 use super::path::{AccessPath, PathKind};
 use super::selectivity::Estimates;
 use super::statistics::TableStatistics;
+use super::unused_index::{Reason, unused};
 use crate::environment::Environment;
 
 /// What a choice depends on.
@@ -44,11 +46,13 @@ pub(crate) struct Choice<'a> {
     pub(crate) fetch: Option<usize>,
     /// Whether statistics were asked for, so that the number of rows can be estimated.
     pub(crate) is_estimated: bool,
+    /// Whether the rows will be sorted, so that the order of an index may be worth something.
+    pub(crate) is_sorted: bool,
 }
 
 impl Choice<'_> {
-    /// The cheapest path for these filters.
-    pub(crate) fn path(&self, filters: &[Clause]) -> AccessPath {
+    /// The cheapest path for these filters, and if the rows will be sorted, what else could be chosen.
+    pub(crate) fn path(&self, filters: &[Clause]) -> (AccessPath, Option<OrderedChoice>) {
         // Filters may consist of several clauses, which can be searched for in several indexes.
         let owned = |(number, filter): (usize, &Clause)| {
             let parts = filter.conjuncts().into_iter().cloned();
@@ -63,15 +67,18 @@ impl Choice<'_> {
             };
             (0..filters.len()).filter(is_covered).collect()
         };
-        let mut path = self.cheapest(&clauses, filters.len());
+        let (mut path, mut ordered) = self.cheapest(&clauses, filters.len());
         if filters.is_empty() {
             path.unused.clear();
         }
         path.covered = covers(&path.covered);
-        path
+        for path in ordered.iter_mut().flat_map(|ordered| &mut ordered.paths) {
+            path.covered = covers(&path.covered);
+        }
+        (path, ordered)
     }
 
-    fn cheapest(&self, clauses: &[Clause], filters: usize) -> AccessPath {
+    fn cheapest(&self, clauses: &[Clause], filters: usize) -> (AccessPath, Option<OrderedChoice>) {
         let conditions = Conditions::new(self.environment, self.database.info().encoding);
         let orders = self.orders();
         let unique = self.unique_columns();
@@ -135,33 +142,55 @@ impl Choice<'_> {
                 best = AccessPath { kind: PathKind::Bitmap(node), cost, covered, ..best };
             }
         }
-        best.unused = self.unused(&best, &costs);
-        best
+        let reasons = self.reasons(&costs);
+        best.unused = unused(&best, &reasons);
+        let is_sorted = self.is_sorted && self.fetch.is_none();
+        let ordered =
+            is_sorted.then(|| self.ordered(&searches, (&found, clauses), (rows, reasons)));
+        (best, ordered)
     }
 
-    /// The indexes that the best path doesn't use, each with the reason.
-    fn unused(&self, best: &AccessPath, costs: &[(String, Cost)]) -> Vec<(String, String)> {
-        let mut unused = self.indexes.unusable.clone();
-        let used = best.index_names();
-        let others = self.indexes.usable.iter().zip(self.index_blocks);
-        unused.extend(others.filter(|(index, _)| !used.contains(&index.name)).map(
-            |(index, blocks)| {
-                let cost = costs.iter().find(|(name, _)| *name == index.name);
-                let why = match (cost, blocks) {
-                    (_, None) => "its file can't be used".to_owned(),
-                    (None, _) => "no condition that it can be searched for".to_owned(),
-                    (Some((_, cost)), _) if cost.disabled > best.cost.disabled => {
-                        "it is disabled by a setting".to_owned()
-                    }
-                    (Some((_, cost)), _) => {
-                        let (own, least) = (cost.total, best.cost.total);
-                        format!("its estimated cost is {own:.2}, not {least:.2}")
-                    }
-                };
-                (index.name.clone(), why)
-            },
-        ));
-        unused
+    /// What is known about each index: why it can't be used, or what it would cost.
+    fn reasons(&self, costs: &[(String, Cost)]) -> Vec<(String, Reason)> {
+        let unusable = self.indexes.unusable.iter();
+        let unusable = unusable.map(|(name, why)| (name.clone(), Reason::Unusable(why.clone())));
+        let others = self.indexes.usable.iter().zip(self.index_blocks).map(|(index, blocks)| {
+            let cost = costs.iter().find(|(name, _)| *name == index.name);
+            let reason = match (cost, blocks) {
+                (_, None) => Reason::Unusable("its file can't be used".to_owned()),
+                (None, _) => Reason::NoCondition,
+                (Some((_, cost)), _) => Reason::Cost(*cost),
+            };
+            (index.name.clone(), reason)
+        });
+        unusable.chain(others).collect()
+    }
+
+    /// What could be chosen if the rows must be sorted.
+    fn ordered(
+        &self,
+        searches: &Searches<'_>,
+        (found, clauses): (&[EstimatedSearch], &[Clause]),
+        (rows, reasons): (f64, Vec<(String, Reason)>),
+    ) -> OrderedChoice {
+        let indexes = self.indexes.usable.iter().zip(self.index_blocks);
+        let paths = indexes.filter_map(|(index, blocks)| {
+            let known = found.iter().find(|one| one.search.index.oid == index.oid).cloned();
+            let one = known.or_else(|| searches.whole(index, (*blocks)?))?;
+            let cost = self.settings.index_scan(&searches.table, &one.size, &one.cost);
+            Some(OrderedPath { search: one.search, cost, covered: one.conditions.covered })
+        });
+        OrderedChoice {
+            paths: paths.collect(),
+            fixed: searches.estimates.fixed_columns(clauses),
+            settings: *self.settings,
+            rows,
+            work_mem: self.work_mem,
+            // The order of other encodings isn't that of our texts.
+            sorts_text: matches!(self.database.info().encoding, 0 | 6 | 8),
+            reasons,
+            has_filters: !clauses.is_empty(),
+        }
     }
 
     /// How the columns that matter are sorted by default.
@@ -180,17 +209,5 @@ impl Choice<'_> {
         let unique =
             self.indexes.usable.iter().filter(|index| index.unique && index.key_count == 1);
         unique.filter_map(|index| index.columns.first()).map(|column| column.place).collect()
-    }
-}
-
-impl AccessPath {
-    /// The names of the indexes that it uses.
-    fn index_names(&self) -> Vec<String> {
-        let searches = match &self.kind {
-            PathKind::Sequential => Vec::new(),
-            PathKind::Index(search) => vec![&**search],
-            PathKind::Bitmap(node) => node.searches(),
-        };
-        searches.into_iter().map(|search| search.index.name.clone()).collect()
     }
 }

@@ -6,7 +6,7 @@ use trunkline_format::Oid;
 use trunkline_format::btree::{Comparison, Order};
 use trunkline_format::catalog::OperatorClassRow;
 use trunkline_sql::catalog::{SqlCatalog, oids};
-use trunkline_sql::values::Carrier;
+use trunkline_sql::values::{Carrier, OrderKey};
 
 use super::clause::{Operation, commuted};
 use crate::environment::Environment;
@@ -16,6 +16,15 @@ const STRINGS: [Oid; 3] = [oids::TEXT, oids::NAME, oids::BPCHAR];
 
 /// The most domains over domains that we follow.
 const DOMAINS_MAX: usize = 32;
+
+/// By what a sort compares the values of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SortedBy {
+    /// The arrays of a carrier.
+    Values(Carrier),
+    /// Keys that are made from the values.
+    Keys(OrderKey),
+}
 
 /// The order of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +113,22 @@ impl ColumnOrder {
                 let comparison = if swapped { commuted(comparison) } else { comparison };
                 agrees.then_some((comparison, constant))
             }
+        }
+    }
+
+    /// Whether a sort by these values has the order of the column.
+    pub(super) fn is_that_of(&self, sorted: SortedBy) -> bool {
+        match sorted {
+            SortedBy::Values(carrier) => self.is_carried_by(carrier),
+            SortedBy::Keys(OrderKey::Natural) => false,
+            SortedBy::Keys(OrderKey::Float4) => self.order == Order::Float4,
+            SortedBy::Keys(OrderKey::Float8) => self.order == Order::Float8,
+            SortedBy::Keys(OrderKey::Padded) => self.order == Order::Padded,
+            SortedBy::Keys(OrderKey::Numeric) => self.order == Order::Numeric,
+            SortedBy::Keys(OrderKey::Interval) => self.order == Order::Interval,
+            SortedBy::Keys(OrderKey::Timetz) => self.order == Order::TimeTz,
+            SortedBy::Keys(OrderKey::Network) => self.order == Order::Network,
+            SortedBy::Keys(OrderKey::Bits) => self.order == Order::Bits,
         }
     }
 

@@ -130,11 +130,8 @@ impl PlannerSettings {
 
     /// `cost_seqscan`. The tasks share the CPU time.
     pub(super) fn sequential(&self, table: &TableSize, tasks: f64) -> Cost {
-        // As in `get_parallel_divisor`, the first task has less time the more others there are.
-        let others = (tasks - 1.0).max(0.0);
-        let shares = others + (1.0 - 0.3 * others).max(0.0);
         let row = self.cpu_tuple_cost + self.cpu_operator_cost * table.filters;
-        let total = self.seq_page_cost * table.pages + row * table.rows / shares.max(1.0);
+        let total = self.seq_page_cost * table.pages + row * table.rows / shares(tasks);
         Cost { disabled: u32::from(!self.enable_seqscan), startup: 0.0, total }
     }
 
@@ -224,6 +221,13 @@ impl PlannerSettings {
         };
         fetched.ceil().max(1.0)
     }
+}
+
+/// The parts that the CPU's work is divided into. As in `get_parallel_divisor`, the first task has less
+/// time the more others there are.
+pub(super) fn shares(tasks: f64) -> f64 {
+    let others = (tasks - 1.0).max(0.0);
+    (others + (1.0 - 0.3 * others).max(0.0)).max(1.0)
 }
 
 /// The number of pages that have one of the given number of rows, which are anywhere.

@@ -49,9 +49,24 @@ impl Searches<'_> {
         clauses: &[Clause],
     ) -> Option<EstimatedSearch> {
         let found = self.estimates.conditions.on(index, clauses);
-        if found.conditions.is_empty() {
-            return None;
-        }
+        if found.conditions.is_empty() { None } else { self.estimated(index, blocks, found) }
+    }
+
+    /// The scan of a whole index.
+    pub(super) fn whole(
+        &self,
+        index: &Arc<CandidateIndex>,
+        blocks: BlockNo,
+    ) -> Option<EstimatedSearch> {
+        self.estimated(index, blocks, IndexConditions::default())
+    }
+
+    fn estimated(
+        &self,
+        index: &Arc<CandidateIndex>,
+        blocks: BlockNo,
+        found: IndexConditions,
+    ) -> Option<EstimatedSearch> {
         let layout = index.index.layout();
         let ranges = KeyRanges::new(layout, &found.conditions, Direction::Forward).ok()?;
         let size = self.search_size(index, blocks, &found.conditions);
@@ -60,6 +75,7 @@ impl Searches<'_> {
             index: Arc::clone(index),
             conditions: found.conditions.clone(),
             ranges,
+            order: None,
             entries: cost.rows,
         };
         Some(EstimatedSearch { search: Arc::new(search), size, cost, conditions: found })
@@ -82,7 +98,10 @@ impl Searches<'_> {
         };
         let (mut selectivity, mut boundary, mut descents) = (1.0, 1.0, 1.0);
         let mut is_boundary = true;
-        for (at, column) in index.columns.iter().enumerate() {
+        // Nothing is skipped behind the last column with a condition.
+        let searched = conditions.iter().map(|condition| first_column(condition) + 1).max();
+        let columns = index.columns.iter().take(searched.unwrap_or_default());
+        for (at, column) in columns.enumerate() {
             let own: Vec<&Condition> =
                 conditions.iter().filter(|condition| first_column(condition) == at).collect();
             if own.is_empty() {

@@ -47,7 +47,7 @@ pub(crate) fn key_search(
     let layout = index.index.layout();
     let ranges = KeyRanges::new(layout, &found.conditions, Direction::Forward).ok()?;
     let (index, conditions) = (Arc::clone(index), found.conditions);
-    Some(Arc::new(IndexSearch { index, conditions, ranges, entries: 1.0 }))
+    Some(Arc::new(IndexSearch { index, conditions, ranges, entries: 1.0, order: None }))
 }
 
 impl IndexSearch {

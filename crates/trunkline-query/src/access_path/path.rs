@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use trunkline_engine::btree::Index;
-use trunkline_format::btree::{Condition, KeyRanges};
+use trunkline_format::btree::{Condition, Direction, KeyRanges};
 
 use super::candidate_index::CandidateIndex;
 use super::cost::Cost;
+
+/// What stands for the statistics of a table in the list of what isn't used.
+pub(crate) const STATISTICS: &str = "pg_statistic";
 
 /// How a scan gets to its rows.
 #[derive(Debug, Clone)]
@@ -44,6 +47,8 @@ pub(crate) struct IndexSearch {
     pub(crate) conditions: Vec<Condition>,
     /// The same; `None` if no entry can match.
     pub(crate) ranges: Option<KeyRanges>,
+    /// The direction if rows must come in the order of the index; `None` if any order will do.
+    pub(crate) order: Option<Direction>,
     /// The estimated number of entries that match.
     pub(crate) entries: f64,
 }
@@ -73,6 +78,11 @@ impl AccessPath {
 }
 
 impl IndexSearch {
+    /// Whether the rows come in the opposite order of the index.
+    pub(crate) fn is_backward(&self) -> bool {
+        self.order == Some(Direction::Backward)
+    }
+
     /// The files and columns of the index.
     pub(crate) fn index(&self) -> &Index {
         &self.index.index

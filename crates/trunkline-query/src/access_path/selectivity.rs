@@ -78,7 +78,7 @@ impl Estimates<'_> {
         })
     }
 
-    fn default_condition(&self, test: &ColumnTest) -> Option<Condition> {
+    pub(super) fn default_condition(&self, test: &ColumnTest) -> Option<Condition> {
         let order = self.orders.get(test.column).copied().flatten()?;
         self.conditions.condition(0, &order, test)
     }

@@ -32,6 +32,7 @@ use super::shape::{
     workers,
 };
 use super::subplans::Subplans;
+use crate::access_path::row_width;
 use crate::append::AppendExec;
 use crate::environment::Environment;
 use crate::operator::{OperatorExec, OperatorKind};
@@ -217,7 +218,7 @@ impl<'a> Describer<'a> {
                 Precision::Exact(rows) | Precision::Inexact(rows) => Some(rows as u64),
                 Precision::Absent => None,
             });
-            node.estimate = rows.map(|rows| (rows, self.width(head)));
+            node.estimate = rows.map(|rows| (rows, row_width(&head.schema())));
         }
         if self.options.verbose {
             let mut columns = Vec::new();
@@ -237,18 +238,6 @@ impl<'a> Describer<'a> {
             }
         }
         Ok(())
-    }
-
-    /// The estimated bytes of a row. A value of variable length counts 32, as PostgreSQL estimates
-    /// without statistics.
-    fn width(&self, plan: &Arc<dyn ExecutionPlan>) -> u64 {
-        let schema = plan.schema();
-        let widths = schema.fields().iter().map(|field| match field.data_type() {
-            arrow_schema::DataType::Boolean => 1,
-            arrow_schema::DataType::FixedSizeBinary(width) => (*width).max(0) as u64,
-            ty => ty.primitive_width().map_or(32, |width| width as u64),
-        });
-        widths.sum()
     }
 
     /// A node with its inputs.

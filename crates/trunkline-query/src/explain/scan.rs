@@ -42,13 +42,7 @@ impl Describer<'_> {
         let path = scan.path();
         let mut node = match &path.kind {
             PathKind::Sequential => PlanNode::new("Seq Scan"),
-            PathKind::Index(search) => {
-                let mut node = PlanNode::new("Index Scan");
-                let index = quoted(&search.index.name);
-                node.title = format!("Index Scan using {index} on {relation}");
-                node.kind.push(("Index Name", Value::Text(search.index.name.clone())));
-                node
-            }
+            PathKind::Index(search) => self.index_node(search, &relation),
             PathKind::Bitmap(_) => {
                 let mut node = PlanNode::new("Bitmap Heap Scan");
                 node.title = format!("Bitmap Heap Scan on {relation}");

@@ -18,7 +18,7 @@ use trunkline_sql::SqlError;
 use trunkline_sql::bound::{
     BooleanTest, CallForm, ColumnId, Comparison, Expr, ExprKind, Quantifier, SqlType, with_stack,
 };
-use trunkline_sql::values::Carrier;
+use trunkline_sql::values::{Carrier, OrderKey};
 
 use super::arrays::ElementType;
 use super::constant::{constant, parameter};
@@ -200,6 +200,16 @@ impl Program {
         let root = root(&mut compiler)?;
         let Compiler { columns, volatility, .. } = compiler;
         Ok(Self { root, columns, volatility, carrier })
+    }
+
+    /// If this is only the key of a column's stored value: how that is made.
+    pub(crate) fn key_of_column(&self) -> Option<OrderKey> {
+        match &self.root {
+            Node::Key { key: Key::Stored(key), argument } => {
+                matches!(**argument, Node::Column(_)).then_some(*key)
+            }
+            _ => None,
+        }
     }
 
     /// The columns that the program reads, in the order in which it expects their arrays.

@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 };
 use trunkline_sql::bound::{ColumnId, Expr};
 use trunkline_sql::functions::{Argument, CallSettings};
+use trunkline_sql::values::OrderKey;
 
 use super::frame::Frame;
 use super::program::Program;
@@ -55,6 +56,11 @@ impl ProgramFunction {
     /// The expression, as the statement has it.
     pub(crate) fn shown(&self) -> &Expr {
         &self.shown
+    }
+
+    /// If this is only the key of a column's stored value: how that is made.
+    pub(crate) fn key_of_column(&self) -> Option<OrderKey> {
+        self.program.key_of_column()
     }
 
     /// The columns that are its arguments.

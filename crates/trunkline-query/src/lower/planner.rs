@@ -12,6 +12,7 @@ use trunkline_sql::bound::{
     with_stack,
 };
 
+use super::sorted_tables::SortedTables;
 use crate::environment::Environment;
 use crate::error::from_datafusion;
 use crate::expression::{ExpressionPlanner, Frame, OuterColumns, Program, column_name};
@@ -44,6 +45,8 @@ pub(crate) struct Lowering<'a> {
     pub(super) outer: Arc<OuterColumns>,
     /// The number of subplans around what is being lowered.
     pub(super) depth: u32,
+    /// The tables whose rows are sorted.
+    pub(super) sorted: SortedTables,
     /// The number of names made so far.
     names: u32,
 }
@@ -62,7 +65,19 @@ impl<'a> Lowering<'a> {
     ) -> Self {
         let (columns, ctes, outer) = (columns.clone(), Map::default(), Arc::default());
         let (recursive, depth, names) = (Vec::new(), 0, 0);
-        Self { environment, tables, subqueries, columns, ctes, recursive, outer, depth, names }
+        let sorted = SortedTables::default();
+        Self {
+            environment,
+            tables,
+            subqueries,
+            columns,
+            ctes,
+            recursive,
+            outer,
+            depth,
+            sorted,
+            names,
+        }
     }
 
     /// The plan of a relation.

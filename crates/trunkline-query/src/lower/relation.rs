@@ -47,6 +47,7 @@ impl Lowering<'_> {
             }
             Relation::Distinct { input, on: Some(on) } => self.distinct_on(input, on),
             Relation::Sort { input, keys } => {
+                self.sorted.add(input);
                 let plan = self.relation(input)?;
                 self.sort(plan, keys)
             }

@@ -39,8 +39,8 @@ pub(crate) fn only_table<'d>(database: &'d Database, scan: &TableScan) -> Option
 }
 
 /// The files of all tables that a statement reads, and of the indexes that it may use. Those without
-/// files are left out: they are reported when they are lowered. A statement without conditions uses no
-/// index, so that `SELECT count(*)` doesn't ask for the sizes of all indexes of a thousand partitions.
+/// files are left out: they are reported when they are lowered. A statement without conditions and
+/// sorts uses no index, so that `SELECT count(*)` doesn't ask for the sizes of all indexes of a thousand partitions.
 pub(crate) fn scanned_files(
     statement: &BoundStatement,
     database: &Database,
@@ -49,17 +49,18 @@ pub(crate) fn scanned_files(
     let subqueries = &statement.subqueries;
     let queries = subqueries.ids().into_iter().map(|id| subqueries.get(id));
     let queries: Vec<_> = queries.chain([&statement.query]).collect();
-    let indexes = queries.iter().any(|query| has_condition(&query.relation));
+    let indexes = queries.iter().any(|query| may_use_index(&query.relation));
     for query in queries {
         add_files(&query.relation, database, indexes, &mut files);
     }
     files
 }
 
-/// Whether rows are filtered or joined anywhere below.
-fn has_condition(relation: &Relation) -> bool {
-    let mut found = matches!(relation, Relation::Filter { .. } | Relation::Join { .. });
-    with_stack(|| relation.inputs(|input| found = found || has_condition(input)));
+/// Whether rows are filtered, joined or sorted anywhere below.
+fn may_use_index(relation: &Relation) -> bool {
+    use Relation::{Filter, Join, Sort};
+    let mut found = matches!(relation, Filter { .. } | Join { .. } | Sort { .. });
+    with_stack(|| relation.inputs(|input| found = found || may_use_index(input)));
     found
 }
 
@@ -121,6 +122,8 @@ impl Lowering<'_> {
             environment: self.environment.clone(),
             database: Arc::clone(database),
             table: table.oid,
+            // The rows of several tables are never in the order of an index.
+            is_sorted: !is_child && self.sorted.contains(scan),
         };
         let scanned = ScanTable::new(access, columns, &names, source);
         let provider = provider_as_source(Arc::new(scanned));

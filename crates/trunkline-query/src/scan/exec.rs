@@ -13,7 +13,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, exec_err};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::filter_pushdown::{
@@ -33,7 +33,7 @@ use super::access::TableAccess;
 use super::columns::ScanColumns;
 use super::counters::{ScanCounters, ScanCounts};
 use super::partition_reader::PartitionReader;
-use crate::access_path::{AccessPath, PathKind};
+use crate::access_path::{AccessPath, OrderedChoice, PathKind};
 use crate::error::to_datafusion;
 
 /// A scan of a table, sequential or through indexes.
@@ -41,6 +41,8 @@ use crate::error::to_datafusion;
 pub(crate) struct ScanExec {
     access: TableAccess,
     path: Arc<AccessPath>,
+    /// What else could be chosen if the rows will be sorted.
+    ordered: Option<Arc<OrderedChoice>>,
     columns: ScanColumns,
     /// The fields of the decoded columns, of which the first ones are the result.
     decoded: SchemaRef,
@@ -80,6 +82,7 @@ impl ScanExec {
         Ok(Self {
             access,
             path: Arc::new(path),
+            ordered: None,
             columns,
             decoded,
             schema,
@@ -91,6 +94,36 @@ impl ScanExec {
             metrics: ExecutionPlanMetricsSet::new(),
             counters: ScanCounters::default(),
         })
+    }
+
+    /// The same scan with what else could be chosen if its rows will be sorted.
+    pub(super) fn with_ordered(self, ordered: Option<OrderedChoice>) -> Self {
+        Self { ordered: ordered.map(Arc::new), ..self }
+    }
+
+    /// What else could be chosen if the rows will be sorted.
+    pub(crate) fn ordered(&self) -> Option<&OrderedChoice> {
+        self.ordered.as_deref()
+    }
+
+    /// The same scan with another path. Its rows come in this order, if one is given.
+    pub(crate) fn with_path(&self, path: AccessPath, order: Option<LexOrdering>) -> Self {
+        let partitions = match path.kind {
+            PathKind::Sequential => self.partitions(),
+            _ => 1,
+        };
+        let properties = PlanProperties::clone(&self.properties)
+            .with_partitioning(Partitioning::UnknownPartitioning(partitions))
+            .with_eq_properties(EquivalenceProperties::new_with_orderings(
+                Arc::clone(&self.schema),
+                order,
+            ));
+        Self { path: Arc::new(path), properties: Arc::new(properties), ..self.clone() }
+    }
+
+    /// The decoded columns of the table, those of the result first.
+    pub(super) fn columns(&self) -> &ScanColumns {
+        &self.columns
     }
 
     /// How the table is read.
@@ -140,7 +173,9 @@ impl DisplayAs for ScanExec {
         match &self.path.kind {
             PathKind::Sequential => write!(f, "{parallel}Seq Scan on {:?}", self.access)?,
             PathKind::Index(search) => {
-                write!(f, "Index Scan using {} on {:?}", search.index.name, self.access)?;
+                let backward = if search.is_backward() { " Backward" } else { "" };
+                let index = &search.index.name;
+                write!(f, "Index Scan{backward} using {index} on {:?}", self.access)?;
             }
             PathKind::Bitmap(_) => write!(f, "Bitmap Heap Scan on {:?}", self.access)?,
         }
@@ -215,7 +250,6 @@ impl ExecutionPlan for ScanExec {
                 columns,
                 decoded,
                 (self.counters.clone(), partition),
-                self.fetch,
             ),
             filters: self.divided_filters(),
             dynamic_filters: self.dynamic_filters.clone(),
@@ -347,7 +381,8 @@ impl Stream for ScanStream {
             if self.left == Some(0) {
                 return Poll::Ready(None);
             }
-            let Some(batch) = ready!(self.reader.poll_batch(context)) else {
+            let wanted = self.left;
+            let Some(batch) = ready!(self.reader.poll_batch(context, wanted)) else {
                 return Poll::Ready(None);
             };
             let batch = batch.map_err(to_datafusion).and_then(|batch| self.result(batch));

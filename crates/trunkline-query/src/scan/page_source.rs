@@ -6,7 +6,7 @@
 use std::task::{Context, Poll, ready};
 
 use trunkline_engine::heap::{HeapPage, HeapScan, PageUse, ScanOptions};
-use trunkline_engine::index_scan::IndexScan;
+use trunkline_engine::index_scan::{IndexScan, IndexScanOptions};
 use trunkline_engine::pool::Backend;
 use trunkline_engine::read_stream::{ParallelRange, RegisteredStream};
 use trunkline_sql::SqlError;
@@ -51,7 +51,8 @@ impl PageSource {
                 None => Self::Nothing,
                 Some(ranges) => {
                     let table = access.indexed(search)?;
-                    let options = access.index_options();
+                    let unordered = search.order.is_none();
+                    let options = IndexScanOptions { unordered, ..access.index_options() };
                     let scan = IndexScan::new(backend, &table, ranges.clone(), options);
                     Self::Index(access.streams.register(scan))
                 }

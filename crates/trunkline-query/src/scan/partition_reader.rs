@@ -32,8 +32,14 @@ use crate::access_path::AccessPath;
 /// The rows of the first batch, so that the first rows are available soon.
 const FIRST_ROWS: usize = 256;
 
-/// The rows of any other batch.
+/// The most rows of any other batch. Each has twice as many as the one before, so that a consumer that
+/// stops early has not let the scan read much more than it needed.
 const BATCH_ROWS: usize = 8192;
+
+/// With a limit, a batch has the rows that are still wanted, of which filters may remove some. So that a
+/// scan that finds one row now and then has not too many batches, one may have this fraction of all rows
+/// before.
+const BATCH_FRACTION: usize = 64;
 
 /// The length of values at which a batch is complete, however few rows it has. Nodes keep whole batches,
 /// so this limits their memory where rows are wide.
@@ -55,8 +61,10 @@ pub(super) struct PartitionReader {
     parts: ParallelRange,
     unordered: bool,
     decoder: RowDecoder,
-    /// The rows that complete the current batch.
+    /// The most rows of the current batch.
     target: usize,
+    /// The rows of all batches before.
+    returned: usize,
     state: State,
     /// Pages that wait for TOAST values, in the order of the scan.
     copied: PageBatch,
@@ -122,21 +130,18 @@ impl PartitionReader {
         columns: ScanColumns,
         schema: SchemaRef,
         counters: (ScanCounters, usize),
-        fetch: Option<usize>,
     ) -> Self {
         let may_toast = access.files.toast.is_some() && columns.has_varlena();
-        let most = fetch.map_or(BATCH_ROWS, |fetch| fetch.min(BATCH_ROWS));
-        let decoder = RowDecoder::new(columns, &access.files.rows, schema, most);
+        let decoder = RowDecoder::new(columns, &access.files.rows, schema, FIRST_ROWS);
         let (state, copied) = (State::Start, PageBatch::new());
-        // With a limit, pages aren't read for rows that aren't wanted.
-        let target = fetch.unwrap_or(FIRST_ROWS).clamp(1, FIRST_ROWS);
         Self {
             access,
             path,
             parts,
             unordered,
             decoder,
-            target,
+            target: FIRST_ROWS,
+            returned: 0,
             state,
             copied,
             may_toast,
@@ -145,19 +150,33 @@ impl PartitionReader {
         }
     }
 
-    /// Returns the next batch, or `None` at the end. After an error, the reader has ended.
+    /// Returns the next batch, or `None` at the end. After an error, the reader has ended. `wanted` are
+    /// the rows that a limit still needs.
     pub(super) fn poll_batch(
         &mut self,
         context: &mut Context<'_>,
+        wanted: Option<usize>,
     ) -> Poll<Option<Result<RecordBatch, SqlError>>> {
-        let polled = ready!(self.poll(context));
+        let polled = ready!(self.poll(context, wanted));
         if !matches!(polled, Ok(Some(_))) {
             self.state = State::Ended;
         }
         Poll::Ready(polled.transpose())
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<RecordBatch>, SqlError>> {
+    /// The rows that complete the current batch. With a limit, pages aren't read for rows that aren't
+    /// wanted.
+    fn batch_rows(&self, wanted: Option<usize>) -> usize {
+        let limited = wanted.map(|wanted| wanted.max(self.returned / BATCH_FRACTION));
+        limited.unwrap_or(self.target).clamp(1, self.target)
+    }
+
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        wanted: Option<usize>,
+    ) -> Poll<Result<Option<RecordBatch>, SqlError>> {
+        let batch_rows = self.batch_rows(wanted);
         let mut pages = 0;
         self.waiting = None;
         loop {
@@ -180,8 +199,9 @@ impl PartitionReader {
                     ready!(self.io(polled))?;
                 }
             }
-            if self.decoder.rows() >= self.target || self.decoder.bytes() >= BATCH_BYTES {
-                self.target = if self.target < FIRST_ROWS { FIRST_ROWS } else { BATCH_ROWS };
+            if self.decoder.rows() >= batch_rows || self.decoder.bytes() >= BATCH_BYTES {
+                self.target = (2 * self.target).min(BATCH_ROWS);
+                self.returned += self.decoder.rows();
                 return Poll::Ready(self.decoder.finish().map(Some));
             }
         }

@@ -57,9 +57,9 @@ impl RowLookup {
         // The search, not a range of the table, says which pages are read.
         let (parts, counters) = (ParallelRange::new(0), (ScanCounters::default(), 0));
         let mut reader =
-            PartitionReader::new((access, path), parts, false, columns, schema, counters, Some(1));
+            PartitionReader::new((access, path), parts, false, columns, schema, counters);
         let mut batches = Vec::new();
-        while let Some(batch) = poll_fn(|context| reader.poll_batch(context)).await {
+        while let Some(batch) = poll_fn(|context| reader.poll_batch(context, Some(1))).await {
             batches.push(batch?);
         }
         Ok(batches)

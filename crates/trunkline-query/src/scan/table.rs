@@ -19,7 +19,8 @@ use super::cancellation::cancelled;
 use super::columns::{ScanColumns, catalog_error};
 use super::exec::ScanExec;
 use crate::access_path::{
-    AccessPath, Choice, Clause, Clauses, PathKind, TableIndexes, TableStatistics,
+    AccessPath, Choice, Clause, Clauses, OrderedChoice, PathKind, STATISTICS,
+    TableIndexes, TableStatistics,
 };
 use crate::environment::Environment;
 use crate::error::to_datafusion;
@@ -39,6 +40,8 @@ pub(crate) struct PathSource {
     pub(crate) environment: Environment,
     pub(crate) database: Arc<Database>,
     pub(crate) table: Oid,
+    /// Whether the rows of the table will be sorted.
+    pub(crate) is_sorted: bool,
 }
 
 impl ScanTable {
@@ -66,13 +69,17 @@ impl ScanTable {
         filters: &[Expr],
         tasks: usize,
         fetch: Option<usize>,
-    ) -> Result<AccessPath, SqlError> {
-        let PathSource { environment, database, table } = &self.source;
-        let Some(table) = database.relation(*table) else { return Ok(AccessPath::sequential()) };
+    ) -> Result<(AccessPath, Option<OrderedChoice>), SqlError> {
+        let PathSource { environment, database, table, is_sorted } = &self.source;
+        let Some(table) = database.relation(*table) else {
+            return Ok((AccessPath::sequential(), None));
+        };
         let clauses = self.clauses(filters);
         let indexes = TableIndexes::of(database, table);
-        // If no index can be searched for anything, nothing is to be chosen or estimated.
-        let is_known = clauses.iter().any(|clause| *clause != Clause::Other);
+        // If no index can be searched for anything, and no order is asked for, nothing is to be chosen or
+        // estimated.
+        let is_sorted = *is_sorted && fetch.is_none();
+        let is_known = is_sorted || clauses.iter().any(|clause| *clause != Clause::Other);
         let is_estimated = is_known && !indexes.usable.is_empty();
         let mut columns = Vec::new();
         if is_known {
@@ -114,10 +121,11 @@ impl ScanTable {
             tasks,
             fetch,
             is_estimated,
+            is_sorted,
         };
-        let mut path = choice.path(&clauses);
-        path.unused.extend(why_none.map(|why| ("pg_statistic".to_owned(), why)));
-        Ok(path)
+        let (mut path, ordered) = choice.path(&clauses);
+        path.unused.extend(why_none.map(|why| (STATISTICS.to_owned(), why)));
+        Ok((path, ordered))
     }
 
     /// The table's rows of `pg_statistic`, which a thread for blocking work reads the first time.
@@ -187,7 +195,8 @@ impl TableProvider for ScanTable {
         let by_name = schema.as_ref().clone().to_dfschema()?;
         let most = self.access.partitions_max();
         let partitions = state.config().target_partitions().min(most);
-        let path = self.path(filters, partitions, limit).await.map_err(to_datafusion)?;
+        let path = self.path(filters, partitions, limit).await;
+        let (path, ordered) = path.map_err(to_datafusion)?;
         let filters =
             filters.iter().map(|filter| state.create_physical_expr(filter.clone(), &by_name));
         let filters = filters.collect::<PlanResult<Vec<_>>>()?;
@@ -205,6 +214,6 @@ impl TableProvider for ScanTable {
             limit,
             partitions,
         )?;
-        Ok(Arc::new(scan))
+        Ok(Arc::new(scan.with_ordered(ordered)))
     }
 }

@@ -16,6 +16,7 @@ use crate::compaction::CompactSorts;
 use crate::hidden_constants::HideInputConstants;
 use crate::interruption::Interruptible;
 use crate::merge_keys::RestoreMergeKeys;
+use crate::ordered_scan::OrderedScans;
 use crate::scan::Cancellation;
 use crate::subplan::DropUnusedSubplans;
 
@@ -31,15 +32,16 @@ pub(super) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 
 /// Rules for physical plans.
 ///
-/// Ours come last, because the others look for the nodes that ours replace. Two come earlier: constants are
-/// hidden before all other rules, and the keys of sorts are restored before filters of scans are made from
-/// them. `join_memory` is what the hash table of a join may use, in bytes.
+/// Ours come last, because the others look for the nodes that ours replace. Three come earlier: constants are
+/// hidden before all other rules, scans in the order of an index are chosen before sorts and exchanges are
+/// arranged, and the keys of sorts are restored before filters of scans are made from them. `join_memory` is what the hash table of a join may use, in bytes.
 pub(super) fn physical_rules(
     cancellation: &Cancellation,
     join_memory: usize,
 ) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.insert(0, Arc::new(HideInputConstants));
+    rules.insert(1, Arc::new(OrderedScans));
     let filters = rules.iter().position(|rule| rule.name() == "FilterPushdown(Post)");
     rules.insert(filters.unwrap_or(rules.len()), Arc::new(RestoreMergeKeys));
     rules.push(Arc::new(AppendInOrder));

@@ -29,32 +29,32 @@ pub(crate) const PATHS: [(&str, [&str; 3], &str); 4] = [
 ];
 
 /// A column with its type, and values that conditions compare it with.
-struct Column {
-    name: String,
-    type_name: String,
-    values: Vec<String>,
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) type_name: String,
+    pub(crate) values: Vec<String>,
 }
 
 /// A table with columns that have indexes.
-struct Table {
-    name: String,
-    columns: Vec<Column>,
+pub(crate) struct Table {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<Column>,
 }
 
-fn number(name: &str, default: usize) -> usize {
+pub(crate) fn number(name: &str, default: usize) -> usize {
     env::var(name).map_or(default, |text| {
         text.to_string_lossy().parse().unwrap_or_else(|_| panic!("{name} is not a number"))
     })
 }
 
 /// Makes predicates.
-struct Predicates<'t> {
-    rng: Rng,
-    table: &'t Table,
+pub(crate) struct Predicates<'t> {
+    pub(crate) rng: Rng,
+    pub(crate) table: &'t Table,
 }
 
 impl Predicates<'_> {
-    fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+    pub(crate) fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         let at = self.rng.below(all.len() as u64) as usize;
         all.get(at).expect("not empty")
     }
@@ -121,7 +121,7 @@ impl Predicates<'_> {
         }
     }
 
-    fn predicate(&mut self, depth: u32) -> String {
+    pub(crate) fn predicate(&mut self, depth: u32) -> String {
         match self.rng.below(6) {
             0 if depth > 0 => {
                 format!("({} or {})", self.predicate(depth - 1), self.predicate(depth - 1))
@@ -339,8 +339,8 @@ fn answers(server: &Server, predicates: &[String]) -> Vec<Vec<String>> {
     output.lines().map(|line| line.split('|').map(str::to_owned).collect()).collect()
 }
 
-fn compare_with_server(bin: &Path, seed: u64, count: usize) {
-    let server = Server::start(bin, &[]);
+/// Makes the table, and finds some values of each column.
+pub(crate) fn generated_table(server: &Server) -> Table {
     server.script("postgres", &commands(), false);
     let mut columns = Vec::new();
     for (at, (type_name, _)) in TYPES.iter().enumerate() {
@@ -351,7 +351,12 @@ fn compare_with_server(bin: &Path, seed: u64, count: usize) {
         let values = values.lines().map(str::to_owned).collect();
         columns.push(Column { name: format!("c{at}"), type_name: (*type_name).to_owned(), values });
     }
-    let table = Table { name: "keys".to_owned(), columns };
+    Table { name: "keys".to_owned(), columns }
+}
+
+fn compare_with_server(bin: &Path, seed: u64, count: usize) {
+    let server = Server::start(bin, &[]);
+    let table = generated_table(&server);
     let mut generator = Predicates { rng: Rng::new(seed), table: &table };
     let predicates: Vec<String> = (0..count).map(|_| generator.predicate(2)).collect();
     let expected = answers(&server, &predicates);
@@ -379,7 +384,7 @@ fn every_path_gives_the_rows_of_a_server() {
 }
 
 /// Tables whose scans are explained.
-const EXPLAINED: &str = "
+pub(crate) const EXPLAINED: &str = "
     create table x (a int, b text, c bigint, d varchar(10), e date, f numeric, g float4);
     insert into x select i, 'b' || i % 100, i % 50, 'd' || i, '2020-01-01'::date + i, i / 4.0, i
         from generate_series(1, 20000) i;
@@ -430,7 +435,7 @@ const COMBINED: &str = "
     a < 3 or f > 4999 or e = '2020-01-05'
 ";
 
-async fn lines_of(session: &mut Session, sql: &str) -> Vec<String> {
+pub(crate) async fn lines_of(session: &mut Session, sql: &str) -> Vec<String> {
     let text = run(session, &format!("explain (costs off) {sql}")).await;
     text.split('|').map(str::to_owned).collect()
 }

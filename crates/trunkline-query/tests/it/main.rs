@@ -19,6 +19,7 @@ mod gate;
 mod hung_storage;
 mod nesting;
 mod optimizer;
+mod ordered_scans;
 mod overlay;
 mod path_conditions;
 mod point_queries;

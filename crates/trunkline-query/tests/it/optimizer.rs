@@ -39,8 +39,9 @@ const LOGICAL: [&str; 25] = [
     "drop_unused_subplans",
 ];
 
-const PHYSICAL: [&str; 27] = [
+const PHYSICAL: [&str; 28] = [
     "HideInputConstants",
+    "OrderedScans",
     "OutputRequirements",
     "aggregate_statistics",
     "join_selection",
