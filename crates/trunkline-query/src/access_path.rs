@@ -19,13 +19,14 @@ mod column_selectivity;
 mod cost;
 mod index_condition;
 mod index_search;
-mod key_search;
+
 mod native_clause;
 mod ordered_choice;
 mod path;
 mod selectivity;
 mod sort_cost;
 mod statistics;
+mod unique_search;
 mod unused_index;
 mod value_conversion;
 
@@ -35,9 +36,10 @@ pub(crate) use choice::Choice;
 pub(crate) use clause::{Clause, FilterColumn};
 pub(crate) use column_order::SortedBy;
 pub use cost::PlannerSettings;
-pub(crate) use key_search::{key_indexes, key_search};
+
 pub(crate) use native_clause::Clauses;
 pub(crate) use ordered_choice::{OrderedChoice, Sort, SortColumn};
 pub(crate) use path::{AccessPath, BitmapNode, IndexSearch, PathKind, STATISTICS};
 pub(crate) use sort_cost::row_width;
 pub(crate) use statistics::TableStatistics;
+pub(crate) use unique_search::{unique_indexes, unique_search};

@@ -19,8 +19,8 @@ use super::cancellation::cancelled;
 use super::columns::{ScanColumns, catalog_error};
 use super::exec::ScanExec;
 use crate::access_path::{
-    AccessPath, Choice, Clause, Clauses, OrderedChoice, PathKind, STATISTICS,
-    TableIndexes, TableStatistics,
+    AccessPath, Choice, Clause, Clauses, OrderedChoice, PathKind, STATISTICS, TableIndexes,
+    TableStatistics,
 };
 use crate::environment::Environment;
 use crate::error::to_datafusion;

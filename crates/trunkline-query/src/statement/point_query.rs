@@ -26,7 +26,7 @@ use trunkline_sql::{SqlError, SqlState};
 use super::context::StatementContext;
 use super::rows::{ResultColumn, Rows, result_columns};
 use crate::access_path::{
-    BoundClauses, CandidateIndex, IndexSearch, TableIndexes, key_indexes, key_search,
+    BoundClauses, CandidateIndex, IndexSearch, TableIndexes, unique_indexes, unique_search,
 };
 use crate::expression::{column_name, failed};
 use crate::lower::only_table;
@@ -82,7 +82,7 @@ impl PointQuery {
         let form = Form::of(statement)?;
         let (database, environment) = (&context.database, &context.environment);
         let table = only_table(database, form.scan)?;
-        let indexes = key_indexes(&TableIndexes::of(database, table));
+        let indexes = unique_indexes(&TableIndexes::of(database, table));
         if indexes.is_empty() {
             return None;
         }
@@ -134,7 +134,7 @@ impl PointQuery {
         let clause = BoundClauses::new(environment, &column).of(condition);
         let encoding = database.info().encoding;
         let mut keys = self.indexes.iter();
-        let search = keys.find_map(|index| key_search(environment, encoding, index, &clause));
+        let search = keys.find_map(|index| unique_search(environment, encoding, index, &clause));
         let Some(search) = search else { return Ok(None) };
         let reads = StatementReads {
             engine: context.engine.clone(),

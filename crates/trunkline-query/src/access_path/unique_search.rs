@@ -12,7 +12,7 @@ use super::path::IndexSearch;
 use crate::environment::Environment;
 
 /// The unique indexes of a table that can be searched for all of their columns.
-pub(crate) fn key_indexes(indexes: &TableIndexes) -> Vec<Arc<CandidateIndex>> {
+pub(crate) fn unique_indexes(indexes: &TableIndexes) -> Vec<Arc<CandidateIndex>> {
     let keys = indexes
         .usable
         .iter()
@@ -23,7 +23,7 @@ pub(crate) fn key_indexes(indexes: &TableIndexes) -> Vec<Arc<CandidateIndex>> {
 /// The search of a unique index for the only row for which `clause` can be true. `None` unless the
 /// clause says that each column of the index has one value, and nothing else. `encoding` is that of
 /// the database (`pg_database.encoding`).
-pub(crate) fn key_search(
+pub(crate) fn unique_search(
     environment: &Environment,
     encoding: i32,
     index: &Arc<CandidateIndex>,
