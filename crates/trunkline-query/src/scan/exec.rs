@@ -32,6 +32,7 @@ use trunkline_engine::read_stream::ParallelRange;
 use super::access::TableAccess;
 use super::columns::ScanColumns;
 use super::counters::{ScanCounters, ScanCounts};
+use super::key_paths::SearchBasis;
 use super::partition_reader::PartitionReader;
 use crate::access_path::{AccessPath, PathKind};
 use crate::error::to_datafusion;
@@ -54,6 +55,8 @@ pub(crate) struct ScanExec {
     /// What is left of the table. Partitions take parts of it while they run, so every execution
     /// needs a new one.
     parts: Arc<Mutex<Option<ParallelRange>>>,
+    /// What searches for the keys of other rows are made from.
+    basis: Option<Arc<SearchBasis>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     counters: ScanCounters,
@@ -87,10 +90,33 @@ impl ScanExec {
             dynamic_filters: Vec::new(),
             fetch,
             parts: Arc::default(),
+            basis: None,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
             counters: ScanCounters::default(),
         })
+    }
+
+    /// The same, with what searches for the keys of other rows are made from.
+    pub(super) fn searched_by(self, basis: SearchBasis) -> Self {
+        Self { basis: Some(Arc::new(basis)), ..self }
+    }
+
+    /// What searches for the keys of other rows are made from.
+    pub(super) fn basis(&self) -> Option<&SearchBasis> {
+        self.basis.as_deref()
+    }
+
+    /// The same rows by another path.
+    pub(crate) fn with_path(&self, path: AccessPath) -> Self {
+        let metrics = ExecutionPlanMetricsSet::new();
+        let (path, counters) = (Arc::new(path), ScanCounters::default());
+        Self { path, counters, metrics, parts: Arc::default(), ..self.clone() }
+    }
+
+    /// The columns that are decoded.
+    pub(super) fn columns(&self) -> &ScanColumns {
+        &self.columns
     }
 
     /// How the table is read.
@@ -119,7 +145,7 @@ impl ScanExec {
     }
 
     /// The filters that the conditions on indexes cover, and the others.
-    fn divided_filters(&self) -> [Vec<Arc<dyn PhysicalExpr>>; 2] {
+    pub(super) fn divided_filters(&self) -> [Vec<Arc<dyn PhysicalExpr>>; 2] {
         let mut divided = [Vec::new(), Vec::new()];
         for (number, filter) in self.filters.iter().enumerate() {
             let [covered, others] = &mut divided;
@@ -318,7 +344,7 @@ impl ScanStream {
 }
 
 /// The rows for which all filters are true. A filter sees only rows that have passed those before it.
-fn filtered<'f>(
+pub(super) fn filtered<'f>(
     mut batch: RecordBatch,
     filters: impl IntoIterator<Item = &'f Arc<dyn PhysicalExpr>>,
 ) -> Result<RecordBatch> {

@@ -16,10 +16,11 @@ use trunkline_sql::{SqlError, SqlState};
 
 use super::access::TableAccess;
 use super::cancellation::cancelled;
-use super::columns::{ScanColumns, Source, catalog_error};
+use super::columns::{ScanColumns, catalog_error};
 use super::exec::ScanExec;
+use super::key_paths::SearchBasis;
 use crate::access_path::{
-    AccessPath, Choice, Clause, Clauses, FilterColumn, PathKind, TableIndexes, TableStatistics,
+    AccessPath, Choice, Clause, Clauses, PathKind, TableIndexes, TableStatistics,
 };
 use crate::environment::Environment;
 use crate::error::to_datafusion;
@@ -59,15 +60,7 @@ impl ScanTable {
 
     /// What the filters say about single columns.
     fn clauses(&self, filters: &[Expr]) -> Vec<Clause> {
-        let columns = |name: &str| {
-            let decoded = self.columns.decoded.get(self.schema.index_of(name).ok()?)?;
-            match decoded.source {
-                Source::Stored { place, .. } => {
-                    Some(FilterColumn { place, carrier: decoded.carrier })
-                }
-                Source::System(_) => None,
-            }
-        };
+        let columns = |name: &str| self.columns.filter_column(self.schema.index_of(name).ok()?);
         let clauses = Clauses::new(&self.source.environment, &columns);
         filters.iter().map(|filter| clauses.of(filter)).collect()
     }
@@ -75,13 +68,12 @@ impl ScanTable {
     /// Chooses how a scan with these filters gets to its rows.
     async fn path(
         &self,
-        filters: &[Expr],
+        clauses: &[Clause],
         tasks: usize,
         fetch: Option<usize>,
     ) -> Result<AccessPath, SqlError> {
         let PathSource { environment, database, table } = &self.source;
         let Some(table) = database.relation(*table) else { return Ok(AccessPath::sequential()) };
-        let clauses = self.clauses(filters);
         let indexes = TableIndexes::of(database, table);
         // If no index can be searched for anything, nothing is to be chosen or estimated.
         let is_known = clauses.iter().any(|clause| *clause != Clause::Other);
@@ -105,11 +97,6 @@ impl ScanTable {
         };
         let blocks = indexes.usable.iter().map(|index| self.access.index_blocks(index.oid));
         let blocks: Vec<_> = blocks.collect();
-        // As in PostgreSQL, a value of variable length counts 32 bytes.
-        let widths = self.columns.stored.iter().map(|column| match column.len {
-            len if len > 0 => f64::from(len),
-            _ => 32.0,
-        });
         let choice = Choice {
             environment,
             database,
@@ -120,16 +107,33 @@ impl ScanTable {
             settings: self.access.planner(),
             index_blocks: &blocks,
             blocks: self.access.blocks(),
-            rows: self.access.estimated_rows(widths.sum()),
+            rows: self.access.estimated_rows(self.columns.width()),
             reads: self.access.reads_max(),
             work_mem: self.access.work_mem(),
             tasks,
             fetch,
             is_estimated,
         };
-        let mut path = choice.path(&clauses);
+        let mut path = choice.path(clauses);
         path.unused.extend(why_none.map(|why| ("pg_statistic".to_owned(), why)));
         Ok(path)
+    }
+
+    /// Reads the table's statistics, if it may be searched for the rows of another one.
+    ///
+    /// # Errors
+    /// 57014: the statement was cancelled.
+    pub(crate) async fn read_statistics(&self) -> Result<(), SqlError> {
+        let PathSource { database, table, .. } = &self.source;
+        let Some(table) = database.relation(*table) else { return Ok(()) };
+        if TableIndexes::of(database, table).usable.is_empty() {
+            return Ok(());
+        }
+        match self.statistics_rows(table.oid).await {
+            Err(error) if error.code() == SqlState::QUERY_CANCELED => Err(error),
+            // They are only estimates.
+            _ => Ok(()),
+        }
     }
 
     /// The table's rows of `pg_statistic`, which a thread for blocking work reads the first time.
@@ -199,7 +203,8 @@ impl TableProvider for ScanTable {
         let by_name = schema.as_ref().clone().to_dfschema()?;
         let most = self.access.partitions_max();
         let partitions = state.config().target_partitions().min(most);
-        let path = self.path(filters, partitions, limit).await.map_err(to_datafusion)?;
+        let clauses = self.clauses(filters);
+        let path = self.path(&clauses, partitions, limit).await.map_err(to_datafusion)?;
         let filters =
             filters.iter().map(|filter| state.create_physical_expr(filter.clone(), &by_name));
         let filters = filters.collect::<PlanResult<Vec<_>>>()?;
@@ -217,6 +222,7 @@ impl TableProvider for ScanTable {
             limit,
             partitions,
         )?;
-        Ok(Arc::new(scan))
+        let basis = SearchBasis { source: self.source.clone(), clauses };
+        Ok(Arc::new(scan.searched_by(basis)))
     }
 }

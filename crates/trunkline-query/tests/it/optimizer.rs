@@ -39,11 +39,12 @@ const LOGICAL: [&str; 25] = [
     "drop_unused_subplans",
 ];
 
-const PHYSICAL: [&str; 27] = [
+const PHYSICAL: [&str; 28] = [
     "HideInputConstants",
     "OutputRequirements",
     "aggregate_statistics",
     "join_selection",
+    "IndexJoins",
     "LimitedDistinctAggregation",
     "FilterPushdown",
     "WindowTopN",
