@@ -15,7 +15,8 @@
 use std::sync::Arc;
 
 use arrow_schema::DataType;
-use datafusion::common::{JoinSide, NullEquality, Result};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{JoinSide, NullEquality, Result, exec_err};
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::physical_expr::expressions::{CastExpr, Column};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
@@ -82,7 +83,8 @@ struct Candidate<'j> {
     outer: &'j Arc<dyn ExecutionPlan>,
     inner: &'j Arc<dyn ExecutionPlan>,
     scan: &'j ScanExec,
-    projection: Option<&'j ProjectionExec>,
+    /// The columns of the inner side in terms of those of the scan; `None` if they are the same.
+    projection: Option<Vec<Arc<dyn PhysicalExpr>>>,
 }
 
 /// An outer value that an index can be searched for.
@@ -100,10 +102,7 @@ impl<'j> Candidate<'j> {
             JoinSide::Left => (join.left(), join.right()),
             _ => (join.right(), join.left()),
         };
-        let below = without_hiding(inner);
-        let projection = below.downcast_ref::<ProjectionExec>();
-        let below = projection.map_or(below, |projection| without_hiding(projection.input()));
-        let scan = below.downcast_ref::<ScanExec>()?;
+        let (scan, projection) = projected_scan(inner)?;
         // A limit of the scan applies to all of its rows.
         let candidate = Self { join, kind, outer_side, outer, inner, scan, projection };
         scan.fetch().is_none().then_some(candidate)
@@ -174,9 +173,7 @@ impl<'j> Candidate<'j> {
                 scan,
                 search: found.search,
                 path,
-                projection: self.projection.map(|projection| {
-                    projection.expr().iter().map(|column| Arc::clone(&column.expr)).collect()
-                }),
+                projection: self.projection.clone(),
             },
             outer_schema: self.outer.schema(),
             join_schema,
@@ -211,7 +208,15 @@ impl<'j> Candidate<'j> {
         values: &mut OuterValues<'_>,
     ) -> Result<Option<Key>> {
         let schema = self.outer.schema();
-        let inner = projected(inner, self.projection);
+        let inner = match (&self.projection, inner.downcast_ref::<Column>()) {
+            (None, _) => inner,
+            (Some(columns), Some(column)) => match columns.get(column.index()) {
+                Some(column) => column,
+                None => return Ok(None),
+            },
+            // The planner computes the values of equalities in projections.
+            (Some(_), None) => return Ok(None),
+        };
         let Some(searched) = self.searched(inner) else { return Ok(None) };
         let (column, value) = match searched {
             Searched::Column(column) => (column, Arc::clone(outer)),
@@ -270,15 +275,39 @@ fn key_function(
     function.is_key().then(|| (function, call.args()))
 }
 
-/// A column of a projection as the expression that it is there.
-fn projected<'e>(
-    value: &'e Arc<dyn PhysicalExpr>,
-    projection: Option<&'e ProjectionExec>,
-) -> &'e Arc<dyn PhysicalExpr> {
-    let column = value.downcast_ref::<Column>();
-    let found = column.zip(projection);
-    let found = found.and_then(|(column, projection)| projection.expr().get(column.index()));
-    found.map_or(value, |found| &found.expr)
+/// A scan that may be below projections, and the columns of all of them together in terms of the scan's.
+#[expect(clippy::type_complexity, reason = "a plan and its columns")]
+fn projected_scan(
+    plan: &Arc<dyn ExecutionPlan>,
+) -> Option<(&ScanExec, Option<Vec<Arc<dyn PhysicalExpr>>>)> {
+    let (mut plan, mut columns) = (plan, None);
+    loop {
+        plan = without_hiding(plan);
+        let Some(projection) = plan.downcast_ref::<ProjectionExec>() else {
+            return Some((plan.downcast_ref::<ScanExec>()?, columns));
+        };
+        let below: Vec<_> = projection.expr().iter().map(|column| Arc::clone(&column.expr)).collect();
+        columns = Some(match columns {
+            None => below,
+            Some(above) => above.into_iter().map(|expr| over(expr, &below)).collect::<Option<_>>()?,
+        });
+        plan = projection.input();
+    }
+}
+
+/// An expression over columns that are these expressions.
+fn over(
+    expr: Arc<dyn PhysicalExpr>,
+    columns: &[Arc<dyn PhysicalExpr>],
+) -> Option<Arc<dyn PhysicalExpr>> {
+    let replaced = expr.transform_up(|part| match part.downcast_ref::<Column>() {
+        None => Ok(Transformed::no(part)),
+        Some(column) => match columns.get(column.index()) {
+            Some(below) => Ok(Transformed::yes(Arc::clone(below))),
+            None => exec_err!("a projection has no such column"),
+        },
+    });
+    replaced.data().ok()
 }
 
 /// The node below one that only hides what the planner knows.
@@ -308,7 +337,9 @@ impl<'j> OuterValues<'j> {
         scan: &ScanExec,
     ) -> Result<Option<Arc<dyn PhysicalExpr>>> {
         let Some(projection) = self.outer.downcast_ref::<ProjectionExec>() else { return Ok(None) };
-        let Some((function, arguments)) = key_function(projected(key, Some(projection))) else {
+        let column = key.downcast_ref::<Column>();
+        let column = column.and_then(|column| projection.expr().get(column.index()));
+        let Some((function, arguments)) = column.and_then(|column| key_function(&column.expr)) else {
             return Ok(None);
         };
         let Some(environment) = scan.environment() else { return Ok(None) };
