@@ -113,14 +113,15 @@ impl Searches<'_> {
                 descents *= lists.reduce(f64::min).unwrap_or(1.0);
             }
             // Behind a range, the next column isn't sorted.
-            let is_point = is_key || own.iter().any(|condition| {
-                matches!(
-                    condition,
-                    Condition::Compare { comparison: Comparison::Equal, .. }
-                        | Condition::AnyOf { .. }
-                        | Condition::IsNull { .. }
-                )
-            });
+            let is_point = is_key
+                || own.iter().any(|condition| {
+                    matches!(
+                        condition,
+                        Condition::Compare { comparison: Comparison::Equal, .. }
+                            | Condition::AnyOf { .. }
+                            | Condition::IsNull { .. }
+                    )
+                });
             is_boundary &= is_point;
         }
         let first = index.columns.first().and_then(|column| {

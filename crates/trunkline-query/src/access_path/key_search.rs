@@ -123,7 +123,11 @@ impl KeySearch {
     ///
     /// # Errors
     /// XX000: the index can't be searched, which would be a bug.
-    fn ranges(&self, keys: &mut [KeyReader<'_>], row: usize) -> Result<Option<KeyRanges>, SqlError> {
+    fn ranges(
+        &self,
+        keys: &mut [KeyReader<'_>],
+        row: usize,
+    ) -> Result<Option<KeyRanges>, SqlError> {
         let comparing = Conditions::new(&self.environment, self.encoding);
         let mut conditions = Vec::with_capacity(self.conditions.len() + self.columns.len());
         conditions.extend_from_slice(&self.conditions);
@@ -216,9 +220,8 @@ impl<'a> KeyReader<'a> {
 impl KeyColumn {
     /// Whether values of this Arrow type can be compared with the column.
     pub(crate) fn accepts(&self, ty: &DataType) -> bool {
-        let is_integer = |ty: &DataType| {
-            matches!(ty, DataType::Int16 | DataType::Int32 | DataType::Int64)
-        };
+        let is_integer =
+            |ty: &DataType| matches!(ty, DataType::Int16 | DataType::Int32 | DataType::Int64);
         let own = self.column.carrier.data_type();
         own == *ty || (is_integer(&own) && is_integer(ty) && self.compared == KeyType::Native)
     }

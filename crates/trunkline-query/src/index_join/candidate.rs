@@ -118,10 +118,7 @@ impl<'j> Candidate<'j> {
     }
 
     /// The index join with its cost, if it is cheaper than the hash join.
-    fn compared(
-        &self,
-        limit: Option<usize>,
-    ) -> Result<Option<(Arc<dyn ExecutionPlan>, Cost)>> {
+    fn compared(&self, limit: Option<usize>) -> Result<Option<(Arc<dyn ExecutionPlan>, Cost)>> {
         let Some(outer_rows) = estimated_rows(self.outer) else { return Ok(None) };
         let mut values = OuterValues::new(self.outer);
         let mut keys = Vec::new();
@@ -135,8 +132,7 @@ impl<'j> Candidate<'j> {
         // Equalities that no index can be searched for select rows, too.
         let matches = found.rows;
         let Cost { disabled, startup, total } = found.cost;
-        let inner =
-            Cost { disabled, startup: startup * outer_rows, total: total * outer_rows };
+        let inner = Cost { disabled, startup: startup * outer_rows, total: total * outer_rows };
         let path = Arc::new(IndexSearch {
             index: Arc::clone(&found.search.index),
             conditions: found.search.conditions.clone(),
@@ -286,10 +282,13 @@ fn projected_scan(
         let Some(projection) = plan.downcast_ref::<ProjectionExec>() else {
             return Some((plan.downcast_ref::<ScanExec>()?, columns));
         };
-        let below: Vec<_> = projection.expr().iter().map(|column| Arc::clone(&column.expr)).collect();
+        let below: Vec<_> =
+            projection.expr().iter().map(|column| Arc::clone(&column.expr)).collect();
         columns = Some(match columns {
             None => below,
-            Some(above) => above.into_iter().map(|expr| over(expr, &below)).collect::<Option<_>>()?,
+            Some(above) => {
+                above.into_iter().map(|expr| over(expr, &below)).collect::<Option<_>>()?
+            }
         });
         plan = projection.input();
     }
@@ -339,7 +338,8 @@ impl<'j> OuterValues<'j> {
         let Some(projection) = self.outer.downcast_ref::<ProjectionExec>() else { return Ok(None) };
         let column = key.downcast_ref::<Column>();
         let column = column.and_then(|column| projection.expr().get(column.index()));
-        let Some((function, arguments)) = column.and_then(|column| key_function(&column.expr)) else {
+        let Some((function, arguments)) = column.and_then(|column| key_function(&column.expr))
+        else {
             return Ok(None);
         };
         let Some(environment) = scan.environment() else { return Ok(None) };

@@ -37,12 +37,12 @@ pub(super) struct Pairs {
 
 /// Rows of the result: an outer row, and an inner one or none.
 #[derive(Default)]
-struct Found {
+struct JoinedRows {
     outer: Vec<u32>,
     inner: Vec<Option<u32>>,
 }
 
-impl Found {
+impl JoinedRows {
     fn push(&mut self, outer: u32, inner: Option<u32>) {
         self.outer.push(outer);
         self.inner.push(inner);
@@ -139,9 +139,9 @@ impl Pairs {
 
     /// Decides which rows of the result follow from pairs of an outer and an inner row, after all inner
     /// rows of the outer rows before `reached` have come.
-    fn settle(&mut self, passed: &[(u32, u32)], reached: usize) -> Found {
+    fn settle(&mut self, passed: &[(u32, u32)], reached: usize) -> JoinedRows {
         let kind = self.join.kind;
-        let mut found = Found::default();
+        let mut found = JoinedRows::default();
         let mut passed = passed.iter().copied().peekable();
         for row in self.next..self.matched.len() {
             let Some(matched) = self.matched.get_mut(row) else { break };
@@ -167,7 +167,7 @@ impl Pairs {
     }
 
     /// The columns of these rows.
-    fn result(&self, found: &Found, inner: Option<&[ArrayRef]>) -> Result<RecordBatch> {
+    fn result(&self, found: &JoinedRows, inner: Option<&[ArrayRef]>) -> Result<RecordBatch> {
         let Definition { columns, schema, outer_side, inner: side, .. } = &*self.join;
         let outer_rows = UInt32Array::from(found.outer.clone());
         let mut inner_rows = UInt32Builder::with_capacity(found.inner.len());

@@ -48,9 +48,11 @@ impl IndexJoinStream {
     /// Starts to look up the keys of outer rows.
     fn start(&mut self, outer: RecordBatch) -> Result<()> {
         let rows = outer.num_rows();
-        let arrays = self.join.keys.iter().map(|(value, carrier)| {
-            Ok((value.evaluate(&outer)?.into_array(rows)?, *carrier))
-        });
+        let arrays = self
+            .join
+            .keys
+            .iter()
+            .map(|(value, carrier)| Ok((value.evaluate(&outer)?.into_array(rows)?, *carrier)));
         let values = KeyValues::new(arrays.collect::<Result<_>>()?);
         let search = &self.join.inner.search;
         self.reader.start(values.ranges(search, rows).map_err(to_datafusion)?);

@@ -32,8 +32,8 @@ use trunkline_engine::read_stream::ParallelRange;
 use super::access::TableAccess;
 use super::columns::ScanColumns;
 use super::counters::{ScanCounters, ScanCounts};
-use super::key_paths::SearchBasis;
 use super::partition_reader::PartitionReader;
+use super::path_source::SearchBasis;
 use crate::access_path::{AccessPath, PathKind};
 use crate::error::to_datafusion;
 

@@ -2,19 +2,11 @@
 
 use super::access::TableAccess;
 use super::exec::ScanExec;
-use super::table::PathSource;
+use super::path_source::{PathSource, SearchBasis};
 use crate::access_path::{
-    Choice, Clause, FilterColumn, KeyColumn, KeyedPath, TableIndexes, TableStatistics,
+    Choice, FilterColumn, KeyColumn, KeyedPath, TableIndexes, TableStatistics,
 };
 use crate::environment::Environment;
-
-/// What searches are made from.
-#[derive(Debug)]
-pub(crate) struct SearchBasis {
-    pub(super) source: PathSource,
-    /// What the filters of the scan say about single columns, in their order.
-    pub(super) clauses: Vec<Clause>,
-}
 
 impl ScanExec {
     /// A column of the result as filters see it; `None` for system columns.

@@ -345,7 +345,9 @@ impl KeyedReader {
 
     /// Starts to fetch the TOAST values of the copied pages.
     fn fetch(&mut self, ended: bool) {
-        let State::Reading(open) = std::mem::replace(&mut self.state, State::Failed) else { return };
+        let State::Reading(open) = std::mem::replace(&mut self.state, State::Failed) else {
+            return;
+        };
         let Open { backend, mut scan } = *open;
         let Some(toast) = scan.toast.take() else { return };
         let task = FetchResult::spawn(backend, toast, std::mem::take(&mut scan.values));

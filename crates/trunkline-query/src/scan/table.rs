@@ -18,11 +18,10 @@ use super::access::TableAccess;
 use super::cancellation::cancelled;
 use super::columns::{ScanColumns, catalog_error};
 use super::exec::ScanExec;
-use super::key_paths::SearchBasis;
+use super::path_source::{PathSource, SearchBasis};
 use crate::access_path::{
     AccessPath, Choice, Clause, Clauses, PathKind, TableIndexes, TableStatistics,
 };
-use crate::environment::Environment;
 use crate::error::to_datafusion;
 
 /// A table with the columns that a statement uses.
@@ -32,14 +31,6 @@ pub(crate) struct ScanTable {
     columns: ScanColumns,
     schema: SchemaRef,
     source: PathSource,
-}
-
-/// What the access paths of a table are made from.
-#[derive(Debug, Clone)]
-pub(crate) struct PathSource {
-    pub(crate) environment: Environment,
-    pub(crate) database: Arc<Database>,
-    pub(crate) table: Oid,
 }
 
 impl ScanTable {

@@ -289,7 +289,8 @@ fn plans_are_shown_as_a_server_shows_them() {
 /// The inner side has a loop for each outer row.
 async fn loops_are_counted(session: &mut Session) {
     let options = "explain (analyze, costs off, timing off, summary off, buffers off)";
-    let text = run(session, &format!("{options} select * from few f join lines l on l.o = f.o")).await;
+    let text =
+        run(session, &format!("{options} select * from few f join lines l on l.o = f.o")).await;
     let rows = run(session, "select count(*) from few f join lines l on l.o = f.o").await;
     let mean = rows.parse::<f64>().expect("a number") / 60.0;
     let inner = format!("Index Scan using lines_o on lines l (actual rows={mean:.2} loops=60)");
@@ -306,7 +307,10 @@ async fn choices_depend_on_costs(session: &mut Session) {
         ("select * from few f join lines l on l.o = f.o", "Nested Loop"),
         ("select * from orders o join lines l on l.o = o.id", "Hash Join"),
         ("select * from orders o join lines l on l.o = o.id limit 5", "Nested Loop"),
-        ("select * from (select * from lines where id = 77) l join orders o on o.id = l.o", "Nested Loop"),
+        (
+            "select * from (select * from lines where id = 77) l join orders o on o.id = l.o",
+            "Nested Loop",
+        ),
     ];
     for (sql, node) in cases {
         let text = run(session, &format!("explain (costs off) {sql}")).await;
@@ -314,7 +318,8 @@ async fn choices_depend_on_costs(session: &mut Session) {
     }
     // With index scans disabled, too, the hash join isn't worse.
     set(session, "set enable_hashjoin = off; set enable_indexscan = off").await;
-    let text = run(session, "explain (costs off) select * from orders o join lines l on l.o = o.id").await;
+    let text =
+        run(session, "explain (costs off) select * from orders o join lines l on l.o = o.id").await;
     assert!(text.contains("Hash Join"), "{text}");
 }
 
@@ -361,7 +366,9 @@ fn a_loop_that_stops_early_has_read_little_in_vain() {
     let keys = String::from_utf8(keys).expect("UTF-8");
     let keys: Vec<&str> = keys.lines().collect();
     let stopped = server.stop();
-    let sql = |limit: usize| format!("select t.k, length(filler) from o join t on t.k = o.x limit {limit}");
+    let sql = |limit: usize| {
+        format!("select t.k, length(filler) from o join t on t.k = o.x limit {limit}")
+    };
     runtime().block_on(async {
         // Everything that is needed is cached by the same statement before.
         let mut session = on_random(&stopped.data()).await;
@@ -451,7 +458,10 @@ fn nothing_stays_pinned() {
     runtime().block_on(async {
         let [mut session, mut watcher] = sessions(data, &reads, &calls).await;
         set(&mut session, INDEX_JOINS).await;
-        assert_eq!(run(&mut watcher, "create extension if not exists pg_buffercache").await, "CREATE EXTENSION");
+        assert_eq!(
+            run(&mut watcher, "create extension if not exists pg_buffercache").await,
+            "CREATE EXTENSION"
+        );
         let plan = run(&mut session, &format!("explain (costs off) {sql}")).await;
         assert!(plan.contains("Index Scan using pg_depend_depender_index"), "{plan}");
         reads.set(true);
