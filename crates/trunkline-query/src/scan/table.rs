@@ -9,7 +9,6 @@ use datafusion::common::{Result as PlanResult, Statistics, ToDFSchema};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use trunkline_engine::catalog::Database;
 use trunkline_format::Oid;
 use trunkline_format::catalog::ColumnStatisticsRow;
 use trunkline_sql::{SqlError, SqlState};

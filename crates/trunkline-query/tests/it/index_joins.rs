@@ -2,7 +2,7 @@
 //! its keys, show the plans of a server, and read little in vain if they stop early.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use trunkline_aio::clock;
@@ -349,9 +349,9 @@ async fn inner_counts(session: &mut Session, sql: &str) -> [u64; 3] {
     ["loops=", "hit=", "read="].map(|word| number_after(inner, word))
 }
 
-async fn on_random(data: &PathBuf) -> Session {
+async fn on_random(data: &Path) -> Session {
     let instance = [("max_parallel_workers_per_gather", "0")];
-    let session = open_on(data.clone(), "postgres", &instance, &[]).await;
+    let session = open_on(data.to_owned(), "postgres", &instance, &[]).await;
     let mut session = session.expect("a session");
     set(&mut session, INDEX_JOINS).await;
     session
