@@ -107,11 +107,13 @@ impl ScanExec {
         self.basis.as_deref()
     }
 
-    /// The same rows by another path.
+    /// The same rows by another path, which one task follows.
     pub(crate) fn with_path(&self, path: AccessPath) -> Self {
         let metrics = ExecutionPlanMetricsSet::new();
         let (path, counters) = (Arc::new(path), ScanCounters::default());
-        Self { path, counters, metrics, parts: Arc::default(), ..self.clone() }
+        let one = Partitioning::UnknownPartitioning(1);
+        let properties = Arc::new(PlanProperties::clone(&self.properties).with_partitioning(one));
+        Self { path, counters, metrics, properties, parts: Arc::default(), ..self.clone() }
     }
 
     /// The columns that are decoded.
