@@ -19,7 +19,8 @@ mod column_selectivity;
 mod cost;
 mod index_condition;
 mod index_search;
-
+mod key_search;
+mod keyed_path;
 mod native_clause;
 mod ordered_choice;
 mod path;
@@ -35,8 +36,11 @@ pub(crate) use candidate_index::{CandidateIndex, KeyOperator, TableIndexes, inde
 pub(crate) use choice::Choice;
 pub(crate) use clause::{Clause, FilterColumn};
 pub(crate) use column_order::SortedBy;
+pub(crate) use cost::Cost;
 pub use cost::PlannerSettings;
-
+pub(crate) use index_condition::first_column;
+pub(crate) use key_search::{KeyColumn, KeySearch, KeyType, KeyValues};
+pub(crate) use keyed_path::KeyedPath;
 pub(crate) use native_clause::Clauses;
 pub(crate) use ordered_choice::{OrderedChoice, Sort, SortColumn};
 pub(crate) use path::{AccessPath, BitmapNode, IndexSearch, PathKind, STATISTICS};

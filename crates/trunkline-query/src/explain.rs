@@ -19,6 +19,7 @@ mod describe;
 mod expressions;
 mod folding;
 mod index_conditions;
+mod index_join;
 mod index_scan;
 mod instrument;
 mod joins;

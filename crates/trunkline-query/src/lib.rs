@@ -49,6 +49,7 @@ mod expression;
 mod extension;
 mod file_sizes;
 mod hidden_constants;
+mod index_join;
 mod instance;
 mod interruption;
 mod lower;

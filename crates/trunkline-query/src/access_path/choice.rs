@@ -53,27 +53,14 @@ pub(crate) struct Choice<'a> {
 impl Choice<'_> {
     /// The cheapest path for these filters, and if the rows will be sorted, what else could be chosen.
     pub(crate) fn path(&self, filters: &[Clause]) -> (AccessPath, Option<OrderedChoice>) {
-        // Filters may consist of several clauses, which can be searched for in several indexes.
-        let owned = |(number, filter): (usize, &Clause)| {
-            let parts = filter.conjuncts().into_iter().cloned();
-            parts.map(|part| (number, part)).collect::<Vec<_>>()
-        };
-        let (owners, clauses): (Vec<usize>, Vec<Clause>) =
-            filters.iter().enumerate().flat_map(owned).unzip();
-        let covers = |covered: &[usize]| -> Vec<usize> {
-            let is_covered = |filter: &usize| {
-                let parts = owners.iter().enumerate().filter(|(_, owner)| *owner == filter);
-                parts.map(|(part, _)| part).all(|part| covered.contains(&part))
-            };
-            (0..filters.len()).filter(is_covered).collect()
-        };
-        let (mut path, mut ordered) = self.cheapest(&clauses, filters.len());
+        let parts = FilterParts::of(filters);
+        let (mut path, mut ordered) = self.cheapest(&parts.clauses, filters.len());
         if filters.is_empty() {
             path.unused.clear();
         }
-        path.covered = covers(&path.covered);
+        path.covered = parts.covered(&path.covered);
         for path in ordered.iter_mut().flat_map(|ordered| &mut ordered.paths) {
-            path.covered = covers(&path.covered);
+            path.covered = parts.covered(&path.covered);
         }
         (path, ordered)
     }
@@ -194,7 +181,7 @@ impl Choice<'_> {
     }
 
     /// How the columns that matter are sorted by default.
-    fn orders(&self) -> Vec<Option<ColumnOrder>> {
+    pub(super) fn orders(&self) -> Vec<Option<ColumnOrder>> {
         let columns = self.database.columns(self.table).unwrap_or_default();
         let order = |(place, column): (usize, &ColumnInfo)| {
             let is_wanted = self.columns.contains(&place);
@@ -205,9 +192,38 @@ impl Choice<'_> {
     }
 
     /// The columns with a unique index of their own.
-    fn unique_columns(&self) -> Vec<usize> {
+    pub(super) fn unique_columns(&self) -> Vec<usize> {
         let unique =
             self.indexes.usable.iter().filter(|index| index.unique && index.key_count == 1);
         unique.filter_map(|index| index.columns.first()).map(|column| column.place).collect()
+    }
+}
+
+/// The parts of filters. A filter may consist of several clauses, which can be searched for in several
+/// indexes.
+pub(super) struct FilterParts {
+    pub(super) clauses: Vec<Clause>,
+    /// The number of the filter that each of them is a part of.
+    owners: Vec<usize>,
+    filters: usize,
+}
+
+impl FilterParts {
+    pub(super) fn of(filters: &[Clause]) -> Self {
+        let owned = |(number, filter): (usize, &Clause)| {
+            let parts = filter.conjuncts().into_iter().cloned();
+            parts.map(|part| (number, part)).collect::<Vec<_>>()
+        };
+        let (owners, clauses) = filters.iter().enumerate().flat_map(owned).unzip();
+        Self { clauses, owners, filters: filters.len() }
+    }
+
+    /// The filters of which all parts are covered.
+    pub(super) fn covered(&self, parts: &[usize]) -> Vec<usize> {
+        let is_covered = |filter: &usize| {
+            let own = self.owners.iter().enumerate().filter(|(_, owner)| *owner == filter);
+            own.map(|(part, _)| part).all(|part| parts.contains(&part))
+        };
+        (0..self.filters).filter(is_covered).collect()
     }
 }

@@ -128,6 +128,18 @@ impl ColumnSelectivity<'_> {
         most.map_or(fraction, |most| fraction.min(most))
     }
 
+    /// `var_eq_non_const`: equal to a value that isn't known, such as that of another row.
+    pub(super) fn equal_to_any(&self) -> f64 {
+        if self.unique {
+            return self.least();
+        }
+        let Some(found) = self.found else { return 1.0 / self.distinct() };
+        let fraction = (1.0 - found.nulls).max(0.0) / self.distinct();
+        // The mean can't be above the most common value.
+        let most = found.common.iter().map(|(_, fraction)| *fraction).reduce(f64::max);
+        most.map_or(fraction, |most| fraction.min(most))
+    }
+
     /// `get_variable_numdistinct`: the number of distinct values.
     pub(super) fn distinct(&self) -> f64 {
         let rows = self.rows.max(1.0);

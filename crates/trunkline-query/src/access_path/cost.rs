@@ -31,6 +31,10 @@ pub struct PlannerSettings {
     pub enable_indexscan: bool,
     /// `enable_bitmapscan`
     pub enable_bitmapscan: bool,
+    /// `enable_nestloop`
+    pub enable_nestloop: bool,
+    /// `enable_hashjoin`
+    pub enable_hashjoin: bool,
 }
 
 impl Default for PlannerSettings {
@@ -45,6 +49,8 @@ impl Default for PlannerSettings {
             enable_seqscan: true,
             enable_indexscan: true,
             enable_bitmapscan: true,
+            enable_nestloop: true,
+            enable_hashjoin: true,
         }
     }
 }
@@ -63,13 +69,13 @@ pub(crate) struct Cost {
 
 impl Cost {
     /// The costs if only this fraction of the rows is wanted.
-    pub(super) fn of_fraction(self, fraction: f64) -> Self {
+    pub(crate) fn of_fraction(self, fraction: f64) -> Self {
         let total = self.startup + (self.total - self.startup) * fraction.clamp(0.0, 1.0);
         Self { total, ..self }
     }
 
     /// Whether this is better than another cost.
-    pub(super) fn is_below(&self, other: &Self) -> bool {
+    pub(crate) fn is_below(&self, other: &Self) -> bool {
         (self.disabled, self.total) < (other.disabled, other.total)
     }
 }
@@ -207,7 +213,7 @@ impl PlannerSettings {
 
     /// `index_pages_fetched`: the formula of Mackert and Lohman for pages that are read again if they
     /// have left the cache meanwhile.
-    fn pages_fetched(&self, rows: f64, table: &TableSize, index_pages: f64) -> f64 {
+    pub(super) fn pages_fetched(&self, rows: f64, table: &TableSize, index_pages: f64) -> f64 {
         let pages = table.pages.max(1.0);
         let cache = (self.effective_cache_size * pages / (pages + index_pages.max(0.0))).max(1.0);
         let cache = cache.ceil();

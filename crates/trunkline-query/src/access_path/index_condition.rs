@@ -33,6 +33,11 @@ impl<'a> Conditions<'a> {
         Self { environment, is_utf8: matches!(encoding, 0 | 6) }
     }
 
+    /// What the conditions are made with.
+    pub(super) fn environment(&self) -> &'a Environment {
+        self.environment
+    }
+
     /// The conditions on an index that follow from clauses that must all be true.
     pub(super) fn on(&self, index: &CandidateIndex, clauses: &[Clause]) -> IndexConditions {
         let mut found = IndexConditions::default();
@@ -125,7 +130,7 @@ impl<'a> Conditions<'a> {
 
     /// The constant of a comparison in the format of a column. `compared` are the comparison and the
     /// type of the constant.
-    fn value(
+    pub(super) fn value(
         &self,
         order: &ColumnOrder,
         (comparison, from): (Comparison, Oid),
@@ -137,6 +142,12 @@ impl<'a> Conditions<'a> {
             return None;
         }
         converted(order.order, order.input, from, comparison, constant)
+    }
+
+    /// Whether constants of a column have the same bytes in the encoding of the database, whatever
+    /// they are.
+    pub(super) fn knows_all(&self, order: &ColumnOrder) -> bool {
+        !order.is_text() || self.is_utf8
     }
 
     /// Whether a constant has the same bytes in the encoding of the database.
@@ -184,7 +195,7 @@ impl<'a> Conditions<'a> {
 }
 
 /// The first column that a condition is about.
-pub(super) fn first_column(condition: &Condition) -> usize {
+pub(crate) fn first_column(condition: &Condition) -> usize {
     match condition {
         Condition::Compare { column, .. }
         | Condition::AnyOf { column, .. }

@@ -69,7 +69,7 @@ impl Searches<'_> {
     ) -> Option<EstimatedSearch> {
         let layout = index.index.layout();
         let ranges = KeyRanges::new(layout, &found.conditions, Direction::Forward).ok()?;
-        let size = self.search_size(index, blocks, &found.conditions);
+        let size = self.search_size(index, blocks, &found.conditions, &[]);
         let cost = self.settings.search(&self.table, &size);
         let search = IndexSearch {
             index: Arc::clone(index),
@@ -82,12 +82,13 @@ impl Searches<'_> {
     }
 
     /// The sizes of a search: which part of the index it looks at, and which part of the table it
-    /// finds.
-    fn search_size(
+    /// finds. `keys` are columns of the index that must be equal to values which aren't known yet.
+    pub(super) fn search_size(
         &self,
         index: &CandidateIndex,
         blocks: BlockNo,
         conditions: &[Condition],
+        keys: &[usize],
     ) -> SearchSize {
         let estimates = &self.estimates;
         let pages = f64::from(blocks);
@@ -104,7 +105,8 @@ impl Searches<'_> {
         for (at, column) in columns.enumerate() {
             let own: Vec<&Condition> =
                 conditions.iter().filter(|condition| first_column(condition) == at).collect();
-            if own.is_empty() {
+            let is_key = keys.contains(&at);
+            if own.is_empty() && !is_key {
                 // The scan skips to the next value of this column, if there are few of them.
                 let skips = descents * (estimates.distinct(column.place) + 1.0);
                 is_boundary &= skips < pages / 3.0;
@@ -113,7 +115,10 @@ impl Searches<'_> {
                 }
                 continue;
             }
-            let part = estimates.column(column.place, Some(&column.order), &own);
+            let mut part = estimates.column(column.place, Some(&column.order), &own);
+            if is_key {
+                part = part.min(estimates.equal_to_any(column.place));
+            }
             // An index may have a column twice, with the same conditions.
             if !index.columns.iter().take(at).any(|before| before.place == column.place) {
                 selectivity *= part;
@@ -127,14 +132,15 @@ impl Searches<'_> {
                 descents *= lists.reduce(f64::min).unwrap_or(1.0);
             }
             // Behind a range, the next column isn't sorted.
-            let is_point = own.iter().any(|condition| {
-                matches!(
-                    condition,
-                    Condition::Compare { comparison: Comparison::Equal, .. }
-                        | Condition::AnyOf { .. }
-                        | Condition::IsNull { .. }
-                )
-            });
+            let is_point = is_key
+                || own.iter().any(|condition| {
+                    matches!(
+                        condition,
+                        Condition::Compare { comparison: Comparison::Equal, .. }
+                            | Condition::AnyOf { .. }
+                            | Condition::IsNull { .. }
+                    )
+                });
             is_boundary &= is_point;
         }
         let first = index.columns.first().and_then(|column| {
@@ -151,7 +157,7 @@ impl Searches<'_> {
             selectivity,
             boundary,
             descents,
-            conditions: conditions.len() as f64,
+            conditions: (conditions.len() + keys.len()) as f64,
             correlation: first.unwrap_or(0.0) * share,
         }
     }

@@ -99,6 +99,12 @@ impl Estimates<'_> {
         ColumnSelectivity { found, rows: self.rows, order, unique }
     }
 
+    /// The fraction of the rows in which a column is equal to a value that isn't known.
+    pub(super) fn equal_to_any(&self, column: usize) -> f64 {
+        let order = self.orders.get(column).copied().flatten();
+        self.of(column, order.as_ref()).equal_to_any()
+    }
+
     /// The number of distinct values of a column.
     pub(super) fn distinct(&self, column: usize) -> f64 {
         let order = self.orders.get(column).copied().flatten();

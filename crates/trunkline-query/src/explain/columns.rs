@@ -15,6 +15,7 @@ use super::expressions::Expressions;
 use super::folding::folded;
 use super::shown::Shown;
 use crate::expression::column_name;
+use crate::index_join::{Definition, IndexJoinExec};
 use crate::operator::{OperatorExec, OperatorKind};
 use crate::subplan::{SubplanExec, SubplanKind};
 
@@ -71,6 +72,13 @@ impl Expressions<'_> {
                     SubplanKind::Rows { .. } => self.column(subplan.inner_plan(), index - width),
                     _ => Ok(self.subplans.value(subplan, index - width)),
                 };
+            }
+        } else if let Some(join) = plan.downcast_ref::<IndexJoinExec>() {
+            let Definition { columns, outer_side, inner, .. } = join.definition();
+            if let Some(column) = columns.get(index) {
+                let is_outer = column.side == *outer_side;
+                let side = if is_outer { join.outer() } else { &inner.plan };
+                return self.column(side, column.index);
             }
         } else if let Some(operator) = plan.downcast_ref::<OperatorExec>() {
             let width = plan.children().first().map_or(0, |input| input.schema().fields().len());

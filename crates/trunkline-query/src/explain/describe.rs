@@ -244,7 +244,7 @@ impl<'a> Describer<'a> {
     fn visible(&self, plan: &Arc<dyn ExecutionPlan>, chain: &Chain) -> Result<PlanNode, SqlError> {
         if let Some(scan) = plan.downcast_ref::<ScanExec>() {
             let loops = sum(plan).map_or(0, |measured| measured.loops);
-            return self.scan(plan, scan, loops);
+            return self.scan(plan, scan, loops, &[]);
         }
         if let Some(node) = self.join(plan)? {
             return Ok(node);

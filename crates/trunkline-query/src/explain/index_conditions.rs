@@ -13,26 +13,32 @@ use trunkline_sql::catalog::oids;
 
 use super::expressions::Expressions;
 use super::literals::VARCHAR;
-use crate::access_path::{IndexSearch, KeyOperator};
+use crate::access_path::{IndexSearch, KeyOperator, first_column};
 
 /// The header of a varlena of four bytes counts itself, in units of a quarter byte.
 const HEADER_SHIFT: u32 = 2;
 
 impl Expressions<'_> {
-    /// The conditions of a search, whose columns are those of `alias`.
+    /// The conditions of a search, whose columns are those of `alias`. `keys` are columns of the index
+    /// that must be equal to values of other rows.
     pub(super) fn index_conditions(
         &self,
         search: &IndexSearch,
         table: Oid,
         alias: &str,
+        keys: &[(usize, String)],
     ) -> Result<Vec<String>, SqlError> {
         let catalog = &self.environment.catalog;
         let database = catalog.database();
         let columns = self.table_columns(database, table)?;
         let name = |at: usize| self.key_column(search, columns, alias, at);
         let mut parts = Vec::new();
+        for (at, value) in keys {
+            let (operator, _) = self.key_operator(search, *at, Comparison::Equal)?;
+            parts.push((*at, format!("({} {operator} {value})", name(*at)?)));
+        }
         for condition in &search.conditions {
-            parts.push(match condition {
+            let text = match condition {
                 Condition::Compare { column, comparison, value } => {
                     let (operator, ty) = self.key_operator(search, *column, *comparison)?;
                     let value = self.key_value(ty, value)?;
@@ -61,9 +67,12 @@ impl Expressions<'_> {
                         }
                     }
                 }
-            });
+            };
+            parts.push((first_column(condition), text));
         }
-        Ok(parts)
+        // As in PostgreSQL, they are in the order of the index's columns.
+        parts.sort_by_key(|(at, _)| *at);
+        Ok(parts.into_iter().map(|(_, text)| text).collect())
     }
 
     fn table_columns<'d>(
@@ -89,7 +98,7 @@ impl Expressions<'_> {
         let column = column.ok_or_else(|| SqlError::internal("an index has no such column"))?;
         let name = self.environment.catalog.encoding().decode(&column.name);
         let name = self.printer.quoted(&name);
-        let name = match self.verbose || self.names.has_several() {
+        let name = match self.verbose {
             true => format!("{}.{name}", self.printer.quoted(alias)),
             false => name,
         };

@@ -37,20 +37,23 @@ impl Describer<'_> {
         node
     }
 
-    /// Adds the conditions of a scan through indexes.
+    /// Adds the conditions of a scan through indexes. `keys` are columns of an index that it is searched
+    /// for, and the values of the outer rows.
     pub(super) fn index_details(
         &self,
         node: &mut PlanNode,
         scan: &ScanExec,
         alias: &str,
+        keys: &[(usize, String)],
     ) -> Result<(), SqlError> {
         match &scan.path().kind {
             PathKind::Sequential => {}
             // A whole index is only scanned for its order.
             PathKind::Index(search) if search.conditions.is_empty() => {}
             PathKind::Index(search) => {
-                let text = self.index_condition(search, scan, alias)?;
-                node.push(Detail::text("Index Cond", text));
+                let (table, expressions) = (scan.access().table(), &self.expressions);
+                let texts = expressions.index_conditions(search, table, alias, keys)?;
+                node.push(Detail::text("Index Cond", all_of(&texts)));
             }
             PathKind::Bitmap(bitmap) => {
                 let text = self.bitmap_condition(bitmap, scan, alias)?;
@@ -168,7 +171,7 @@ impl Describer<'_> {
         scan: &ScanExec,
         alias: &str,
     ) -> Result<Vec<String>, SqlError> {
-        self.expressions.index_conditions(search, scan.access().table(), alias)
+        self.expressions.index_conditions(search, scan.access().table(), alias, &[])
     }
 
     /// The conditions of a whole bitmap.

@@ -28,6 +28,7 @@ use trunkline_aio::clock::{self, Time};
 use trunkline_aio::facade::Mutex;
 
 use crate::children::with_new_children;
+use crate::index_join::IndexJoinExec;
 use crate::scan::ScanExec;
 use crate::subplan::SubplanExec;
 
@@ -104,6 +105,8 @@ pub(crate) fn is_complete(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let node: &dyn Any = &**plan;
     let node = node.downcast_ref::<InstrumentExec>();
     let scan = plan.downcast_ref::<ScanExec>();
+    let join = plan.downcast_ref::<IndexJoinExec>();
+    let scan = scan.or(join.map(|join| &join.definition().inner.scan));
     let own = node.is_none_or(|node| node.measurements.0.lock().open == 0)
         && scan.is_none_or(|scan| scan.counters().is_complete());
     let inner = plan.downcast_ref::<SubplanExec>();

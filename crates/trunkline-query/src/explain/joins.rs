@@ -16,6 +16,7 @@ use super::describe::{Describer, sort_method_detail};
 use super::expressions::Expressions;
 use super::node::{Detail, PlanNode, Value};
 use super::shown::Shown;
+use crate::index_join::IndexJoinExec;
 use crate::subplan::{SubplanExec, SubplanKind};
 
 impl Describer<'_> {
@@ -59,6 +60,9 @@ impl Describer<'_> {
             ));
             self.push_filter(&mut node, join.filter().as_ref(), left, right)?;
             return Ok(Some(node.over(input(left)?).over(inner(input(right)?))));
+        }
+        if let Some(join) = plan.downcast_ref::<IndexJoinExec>() {
+            return self.index_join(join).map(Some);
         }
         if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
             let (left, right) = (join.left(), join.right());
@@ -154,7 +158,7 @@ fn one_batch(bytes: usize) -> Detail {
 }
 
 /// A join's node. `prefix` comes before the kind: `Hash ` for `Hash Left Join`.
-fn join_node(node_type: &'static str, prefix: &str, kind: JoinType) -> PlanNode {
+pub(super) fn join_node(node_type: &'static str, prefix: &str, kind: JoinType) -> PlanNode {
     let name = match kind {
         JoinType::Inner => "Inner",
         JoinType::Left => "Left",

@@ -14,12 +14,14 @@ use crate::access_path::PathKind;
 use crate::scan::{ScanCounts, ScanExec};
 
 impl Describer<'_> {
-    /// The node of a scan. `loops` says how often it was executed.
+    /// The node of a scan. `loops` says how often it was executed, and `keys` which columns of its index it
+    /// is searched for, with the values of outer rows.
     pub(super) fn scan(
         &self,
         plan: &Arc<dyn ExecutionPlan>,
         scan: &ScanExec,
         loops: u64,
+        keys: &[(usize, String)],
     ) -> Result<PlanNode, SqlError> {
         let expressions = &self.expressions;
         let name = scan.access().name();
@@ -69,7 +71,7 @@ impl Describer<'_> {
         partitions.iter().for_each(|partition| sum.add(partition));
         let mean = |count: u64| (count as f64 / loops.max(1) as f64).round() as u64;
         let is_measured = self.options.analyze && loops > 0;
-        self.index_details(&mut node, scan, alias)?;
+        self.index_details(&mut node, scan, alias, keys)?;
         if is_measured && !matches!(path.kind, PathKind::Sequential) {
             let removed = mean(sum.removed_by_recheck);
             node.push(self.removed("Rows Removed by Index Recheck", removed));

@@ -19,6 +19,7 @@ use super::instrument::measured;
 use super::node::Worker;
 use crate::compaction::Compact;
 use crate::hidden_constants::HideConstants;
+use crate::index_join::IndexJoinExec;
 use crate::interruption::Interrupt;
 use crate::operator::{OperatorExec, OperatorKind};
 use crate::pass_through::PassThroughExec;
@@ -56,6 +57,7 @@ pub(super) fn takes_filter(plan: &Arc<dyn ExecutionPlan>) -> bool {
             plan.is::<AggregateExec>()
                 || plan.is::<HashJoinExec>()
                 || plan.is::<NestedLoopJoinExec>()
+                || plan.is::<IndexJoinExec>()
                 || plan.is::<SortMergeJoinExec>()
                 || plan.is::<CrossJoinExec>()
                 || plan.is::<DataSourceExec>()

@@ -212,6 +212,11 @@ impl Program {
         }
     }
 
+    /// Whether it computes the keys of values.
+    pub(crate) fn is_key(&self) -> bool {
+        matches!(self.root, Node::Key { .. })
+    }
+
     /// The columns that the program reads, in the order in which it expects their arrays.
     pub(crate) fn columns(&self) -> &[ColumnId] {
         &self.columns

@@ -13,13 +13,14 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility as PlannerVolatility,
 };
+use trunkline_sql::SqlError;
 use trunkline_sql::bound::{ColumnId, Expr};
 use trunkline_sql::functions::{Argument, CallSettings};
 use trunkline_sql::values::OrderKey;
 
 use super::frame::Frame;
 use super::program::Program;
-use crate::environment::Volatility;
+use crate::environment::{Environment, Volatility};
 use crate::error::to_datafusion;
 
 /// A compiled expression as a function of its columns.
@@ -61,6 +62,28 @@ impl ProgramFunction {
     /// If this is only the key of a column's stored value: how that is made.
     pub(crate) fn key_of_column(&self) -> Option<OrderKey> {
         self.program.key_of_column()
+    }
+
+    /// Whether it computes the keys of the values of [`ProgramFunction::shown`].
+    pub(crate) fn is_key(&self) -> bool {
+        self.program.is_key()
+    }
+
+    /// The function that computes the values themselves, of the same arguments. `None` if two calls may
+    /// have different results.
+    ///
+    /// # Errors
+    /// As for [`Program::compile`].
+    pub(crate) fn keyed_value(
+        &self,
+        environment: &Environment,
+    ) -> std::result::Result<Option<Self>, SqlError> {
+        let program = Program::compile(environment, &self.shown)?;
+        let is_same = program.columns() == self.program.columns();
+        let is_stable = program.volatility() != Volatility::Volatile;
+        let (text, settings) = (format!("value of {}", self.text), Arc::clone(&self.settings));
+        let value = || Self::new(text, self.shown.clone(), program, settings);
+        Ok((is_same && is_stable).then(value))
     }
 
     /// The columns that are its arguments.

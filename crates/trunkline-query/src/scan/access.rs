@@ -223,12 +223,12 @@ impl TableAccess {
     }
 
     /// What costs depend on.
-    pub(super) fn planner(&self) -> &PlannerSettings {
+    pub(crate) fn planner(&self) -> &PlannerSettings {
         &self.planner
     }
 
     /// `work_mem`, in bytes.
-    pub(super) fn work_mem(&self) -> usize {
+    pub(crate) fn work_mem(&self) -> usize {
         self.work_mem
     }
 

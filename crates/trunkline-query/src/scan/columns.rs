@@ -19,6 +19,9 @@ use super::text_encoding::TextEncoding;
 use crate::access_path::FilterColumn;
 use crate::environment::Environment;
 
+/// The name of the column with the numbers of keys.
+pub(super) const KEY_NUMBER: &str = "key number";
+
 /// A column that every table has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SystemColumn {
@@ -28,6 +31,8 @@ pub(super) enum SystemColumn {
     /// `cmin` and `cmax` share a field.
     Command,
     TableOid,
+    /// No column of the table: [`HeapRow::entry`](trunkline_engine::heap::HeapRow::entry).
+    KeyNumber,
 }
 
 /// Where the values of a column come from.
@@ -128,6 +133,37 @@ impl ScanColumns {
     /// Whether a decoded column may have TOAST values.
     pub(super) fn has_varlena(&self) -> bool {
         self.decoded.iter().any(|column| column.has_header)
+    }
+
+    /// The estimated bytes of a row. As in PostgreSQL, a value of variable length counts 32.
+    pub(super) fn width(&self) -> f64 {
+        let widths = self.stored.iter().map(|column| match column.len {
+            len if len > 0 => f64::from(len),
+            _ => 32.0,
+        });
+        widths.sum()
+    }
+
+    /// A decoded column as filters see it; `None` for system columns.
+    pub(super) fn filter_column(&self, number: usize) -> Option<FilterColumn> {
+        let decoded = self.decoded.get(number)?;
+        match decoded.source {
+            Source::Stored { place, .. } => Some(FilterColumn { place, carrier: decoded.carrier }),
+            Source::System(_) => None,
+        }
+    }
+
+    /// The same columns, and behind them the number of the key that has led to each row.
+    pub(super) fn with_key_number(&self) -> Self {
+        let mut columns = self.clone();
+        columns.decoded.push(Decoded {
+            name: KEY_NUMBER.to_owned(),
+            source: Source::System(SystemColumn::KeyNumber),
+            carrier: Carrier::UInt32,
+            has_header: false,
+            is_text: false,
+        });
+        columns
     }
 
     /// Only these columns, in this order.

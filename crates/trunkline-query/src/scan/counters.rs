@@ -33,9 +33,9 @@ pub(crate) struct ScanCounts {
 pub(crate) struct IndexCounts {
     /// How often it was executed.
     pub(crate) loops: u64,
-    /// Entries that were added to a bitmap.
+    /// Entries that were added to a bitmap; rows that were found for the keys of a join.
     pub(crate) entries: u64,
-    /// How long a bitmap was made.
+    /// How long a bitmap was made, or rows were read for the keys of a join.
     pub(crate) time: Duration,
     /// Streams of the index.
     pub(crate) streams: StreamStats,

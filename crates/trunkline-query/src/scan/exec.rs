@@ -33,6 +33,7 @@ use super::access::TableAccess;
 use super::columns::ScanColumns;
 use super::counters::{ScanCounters, ScanCounts};
 use super::partition_reader::PartitionReader;
+use super::path_source::SearchBasis;
 use crate::access_path::{AccessPath, OrderedChoice, PathKind};
 use crate::error::to_datafusion;
 
@@ -56,6 +57,8 @@ pub(crate) struct ScanExec {
     /// What is left of the table. Partitions take parts of it while they run, so every execution
     /// needs a new one.
     parts: Arc<Mutex<Option<ParallelRange>>>,
+    /// What searches for the keys of other rows are made from.
+    basis: Option<Arc<SearchBasis>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     counters: ScanCounters,
@@ -90,6 +93,7 @@ impl ScanExec {
             dynamic_filters: Vec::new(),
             fetch,
             parts: Arc::default(),
+            basis: None,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
             counters: ScanCounters::default(),
@@ -118,7 +122,19 @@ impl ScanExec {
                 Arc::clone(&self.schema),
                 order,
             ));
-        Self { path: Arc::new(path), properties: Arc::new(properties), ..self.clone() }
+        let (metrics, counters) = (ExecutionPlanMetricsSet::new(), ScanCounters::default());
+        let (path, properties) = (Arc::new(path), Arc::new(properties));
+        Self { path, counters, metrics, properties, parts: Arc::default(), ..self.clone() }
+    }
+
+    /// The same, with what searches for the keys of other rows are made from.
+    pub(super) fn searched_by(self, basis: SearchBasis) -> Self {
+        Self { basis: Some(Arc::new(basis)), ..self }
+    }
+
+    /// What searches for the keys of other rows are made from.
+    pub(super) fn basis(&self) -> Option<&SearchBasis> {
+        self.basis.as_deref()
     }
 
     /// The decoded columns of the table, those of the result first.
@@ -152,7 +168,7 @@ impl ScanExec {
     }
 
     /// The filters that the conditions on indexes cover, and the others.
-    fn divided_filters(&self) -> [Vec<Arc<dyn PhysicalExpr>>; 2] {
+    pub(super) fn divided_filters(&self) -> [Vec<Arc<dyn PhysicalExpr>>; 2] {
         let mut divided = [Vec::new(), Vec::new()];
         for (number, filter) in self.filters.iter().enumerate() {
             let [covered, others] = &mut divided;
@@ -352,7 +368,7 @@ impl ScanStream {
 }
 
 /// The rows for which all filters are true. A filter sees only rows that have passed those before it.
-fn filtered<'f>(
+pub(super) fn filtered<'f>(
     mut batch: RecordBatch,
     filters: impl IntoIterator<Item = &'f Arc<dyn PhysicalExpr>>,
 ) -> Result<RecordBatch> {

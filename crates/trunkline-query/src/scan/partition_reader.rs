@@ -34,7 +34,7 @@ const FIRST_ROWS: usize = 256;
 
 /// The most rows of any other batch. Each has twice as many as the one before, so that a consumer that
 /// stops early has not let the scan read much more than it needed.
-const BATCH_ROWS: usize = 8192;
+pub(super) const BATCH_ROWS: usize = 8192;
 
 /// With a limit, a batch has the rows that are still wanted, of which filters may remove some. So that a
 /// scan that finds one row now and then has not too many batches, one may have this fraction of all rows
@@ -43,16 +43,16 @@ const BATCH_FRACTION: usize = 64;
 
 /// The length of values at which a batch is complete, however few rows it has. Nodes keep whole batches,
 /// so this limits their memory where rows are wide.
-const BATCH_BYTES: usize = 1 << 20;
+pub(super) const BATCH_BYTES: usize = 1 << 20;
 
 /// The most pages to copy before their TOAST values are fetched.
-const COPIED_PAGES_MAX: usize = 32;
+pub(super) const COPIED_PAGES_MAX: usize = 32;
 
 /// The bytes of TOAST values at which they are fetched.
-const FETCH_BYTES: u64 = 8 << 20;
+pub(super) const FETCH_BYTES: u64 = 8 << 20;
 
 /// After this many pages without a batch, other tasks get a turn.
-const PAGES_PER_TURN: usize = 256;
+pub(super) const PAGES_PER_TURN: usize = 256;
 
 /// Reads one partition.
 pub(super) struct PartitionReader {
@@ -115,11 +115,27 @@ impl Drop for OpenScan {
 }
 
 /// What a fetch gives back.
-struct FetchResult {
-    backend: Backend,
-    toast: ToastReader,
-    values: ToastBatch,
-    result: Result<(), ReadError>,
+pub(super) struct FetchResult {
+    pub(super) backend: Backend,
+    pub(super) toast: ToastReader,
+    pub(super) values: ToastBatch,
+    pub(super) result: Result<(), ReadError>,
+}
+
+impl FetchResult {
+    /// Fetches values on a thread for blocking work.
+    pub(super) fn spawn(
+        mut backend: Backend,
+        mut toast: ToastReader,
+        mut values: ToastBatch,
+    ) -> SpawnedTask<Self> {
+        SpawnedTask::spawn_blocking(move || {
+            backend.session().set_may_block(true);
+            let result = toast.fetch(&mut backend, &mut values);
+            backend.session().set_may_block(false);
+            Self { backend, toast, values, result }
+        })
+    }
 }
 
 impl PartitionReader {
@@ -281,15 +297,9 @@ impl PartitionReader {
     /// Starts to fetch the TOAST values of the copied pages.
     fn fetch(&mut self, ended: bool) {
         let State::Reading(open) = std::mem::replace(&mut self.state, State::Ended) else { return };
-        let Open { mut backend, mut scan } = *open;
-        let Some(mut toast) = scan.toast.take() else { return };
-        let mut values = std::mem::take(&mut scan.values);
-        let task = SpawnedTask::spawn_blocking(move || {
-            backend.session().set_may_block(true);
-            let result = toast.fetch(&mut backend, &mut values);
-            backend.session().set_may_block(false);
-            FetchResult { backend, toast, values, result }
-        });
+        let Open { backend, mut scan } = *open;
+        let Some(toast) = scan.toast.take() else { return };
+        let task = FetchResult::spawn(backend, toast, std::mem::take(&mut scan.values));
         self.state = State::Fetching { open: Box::new(scan), task, ended };
     }
 
@@ -321,12 +331,12 @@ impl PartitionReader {
 }
 
 /// Whether a row of the page has a TOAST pointer.
-fn has_toast(page: &HeapPage<'_>) -> bool {
+pub(super) fn has_toast(page: &HeapPage<'_>) -> bool {
     page.rows().any(|row| row.is_ok_and(|row| has_external(&row.tuple)))
 }
 
 /// The rows, or the error of the first one that can't be read.
-fn rows_of<'p>(
+pub(super) fn rows_of<'p>(
     rows: impl Iterator<Item = Result<HeapRow<'p>, RowError>>,
 ) -> Result<Vec<HeapRow<'p>>, SqlError> {
     // An iterator of results doesn't know how many there are.
@@ -337,7 +347,7 @@ fn rows_of<'p>(
     Ok(collected)
 }
 
-fn decode(
+pub(super) fn decode(
     decoder: &mut RowDecoder,
     rows: &[HeapRow<'_>],
     values: &ToastBatch,

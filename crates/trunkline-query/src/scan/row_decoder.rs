@@ -216,6 +216,7 @@ impl RowDecoder {
                     SystemColumn::Xmax => builder.append(&row.tuple.xmax().to_le_bytes()),
                     SystemColumn::Command => builder.append(&row.tuple.xvac().to_le_bytes()),
                     SystemColumn::TableOid => builder.append(&self.columns.table.0.to_le_bytes()),
+                    SystemColumn::KeyNumber => builder.append(&row.entry.to_le_bytes()),
                 };
                 appended.map_err(|error| SqlError::internal(error.to_string()))?;
             }

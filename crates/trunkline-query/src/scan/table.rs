@@ -9,7 +9,6 @@ use datafusion::common::{Result as PlanResult, Statistics, ToDFSchema};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use trunkline_engine::catalog::Database;
 use trunkline_format::Oid;
 use trunkline_format::catalog::ColumnStatisticsRow;
 use trunkline_sql::{SqlError, SqlState};
@@ -18,11 +17,11 @@ use super::access::TableAccess;
 use super::cancellation::cancelled;
 use super::columns::{ScanColumns, catalog_error};
 use super::exec::ScanExec;
+use super::path_source::{PathSource, SearchBasis};
 use crate::access_path::{
     AccessPath, Choice, Clause, Clauses, OrderedChoice, PathKind, STATISTICS, TableIndexes,
     TableStatistics,
 };
-use crate::environment::Environment;
 use crate::error::to_datafusion;
 
 /// A table with the columns that a statement uses.
@@ -32,16 +31,6 @@ pub(crate) struct ScanTable {
     columns: ScanColumns,
     schema: SchemaRef,
     source: PathSource,
-}
-
-/// What the access paths of a table are made from.
-#[derive(Debug, Clone)]
-pub(crate) struct PathSource {
-    pub(crate) environment: Environment,
-    pub(crate) database: Arc<Database>,
-    pub(crate) table: Oid,
-    /// Whether the rows of the table will be sorted.
-    pub(crate) is_sorted: bool,
 }
 
 impl ScanTable {
@@ -66,7 +55,7 @@ impl ScanTable {
     /// Chooses how a scan with these filters gets to its rows.
     async fn path(
         &self,
-        filters: &[Expr],
+        clauses: &[Clause],
         tasks: usize,
         fetch: Option<usize>,
     ) -> Result<(AccessPath, Option<OrderedChoice>), SqlError> {
@@ -74,7 +63,6 @@ impl ScanTable {
         let Some(table) = database.relation(*table) else {
             return Ok((AccessPath::sequential(), None));
         };
-        let clauses = self.clauses(filters);
         let indexes = TableIndexes::of(database, table);
         // If no index can be searched for anything, and no order is asked for, nothing is to be chosen or
         // estimated.
@@ -100,11 +88,6 @@ impl ScanTable {
         };
         let blocks = indexes.usable.iter().map(|index| self.access.index_blocks(index.oid));
         let blocks: Vec<_> = blocks.collect();
-        // As in PostgreSQL, a value of variable length counts 32 bytes.
-        let widths = self.columns.stored.iter().map(|column| match column.len {
-            len if len > 0 => f64::from(len),
-            _ => 32.0,
-        });
         let choice = Choice {
             environment,
             database,
@@ -115,7 +98,7 @@ impl ScanTable {
             settings: self.access.planner(),
             index_blocks: &blocks,
             blocks: self.access.blocks(),
-            rows: self.access.estimated_rows(widths.sum()),
+            rows: self.access.estimated_rows(self.columns.width()),
             reads: self.access.reads_max(),
             work_mem: self.access.work_mem(),
             tasks,
@@ -123,9 +106,26 @@ impl ScanTable {
             is_estimated,
             is_sorted,
         };
-        let (mut path, ordered) = choice.path(&clauses);
+        let (mut path, ordered) = choice.path(clauses);
         path.unused.extend(why_none.map(|why| (STATISTICS.to_owned(), why)));
         Ok((path, ordered))
+    }
+
+    /// Reads the table's statistics, if it may be searched for the rows of another one.
+    ///
+    /// # Errors
+    /// 57014: the statement was cancelled.
+    pub(crate) async fn read_statistics(&self) -> Result<(), SqlError> {
+        let PathSource { database, table, .. } = &self.source;
+        let Some(table) = database.relation(*table) else { return Ok(()) };
+        if TableIndexes::of(database, table).usable.is_empty() {
+            return Ok(());
+        }
+        match self.statistics_rows(table.oid).await {
+            Err(error) if error.code() == SqlState::QUERY_CANCELED => Err(error),
+            // They are only estimates.
+            _ => Ok(()),
+        }
     }
 
     /// The table's rows of `pg_statistic`, which a thread for blocking work reads the first time.
@@ -195,7 +195,8 @@ impl TableProvider for ScanTable {
         let by_name = schema.as_ref().clone().to_dfschema()?;
         let most = self.access.partitions_max();
         let partitions = state.config().target_partitions().min(most);
-        let path = self.path(filters, partitions, limit).await;
+        let clauses = self.clauses(filters);
+        let path = self.path(&clauses, partitions, limit).await;
         let (path, ordered) = path.map_err(to_datafusion)?;
         let filters =
             filters.iter().map(|filter| state.create_physical_expr(filter.clone(), &by_name));
@@ -214,6 +215,7 @@ impl TableProvider for ScanTable {
             limit,
             partitions,
         )?;
-        Ok(Arc::new(scan.with_ordered(ordered)))
+        let basis = SearchBasis { source: self.source.clone(), clauses };
+        Ok(Arc::new(scan.with_ordered(ordered).searched_by(basis)))
     }
 }

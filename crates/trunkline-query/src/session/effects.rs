@@ -114,5 +114,7 @@ fn planner_settings(store: &SettingsStore) -> PlannerSettings {
         enable_seqscan: is_on("enable_seqscan"),
         enable_indexscan: is_on("enable_indexscan"),
         enable_bitmapscan: is_on("enable_bitmapscan"),
+        enable_nestloop: is_on("enable_nestloop"),
+        enable_hashjoin: is_on("enable_hashjoin"),
     }
 }

@@ -13,14 +13,16 @@ use crate::explain::ExplainOptions;
 use crate::statement::{ResultColumn, explain_columns, explain_statement};
 
 /// Settings that plans depend on.
-const PLAN_SETTINGS: [&str; 15] = [
+const PLAN_SETTINGS: [&str; 17] = [
     "cpu_index_tuple_cost",
     "cpu_operator_cost",
     "cpu_tuple_cost",
     "effective_cache_size",
     "effective_io_concurrency",
     "enable_bitmapscan",
+    "enable_hashjoin",
     "enable_indexscan",
+    "enable_nestloop",
     "enable_seqscan",
     "hash_mem_multiplier",
     "io_combine_limit",

@@ -71,7 +71,16 @@ const GROUPS: &[(&str, &[&str])] = &[
             "seq_page_cost",
         ],
     ),
-    (METHODS, &["enable_bitmapscan", "enable_indexscan", "enable_seqscan"]),
+    (
+        METHODS,
+        &[
+            "enable_bitmapscan",
+            "enable_hashjoin",
+            "enable_indexscan",
+            "enable_nestloop",
+            "enable_seqscan",
+        ],
+    ),
     (WHAT_TO_LOG, &["application_name"]),
     (
         STATEMENTS,

@@ -207,7 +207,15 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
         "on",
         "Enables the planner's use of bitmap-scan plans.",
     ),
+    setting("enable_hashjoin", BOOL, User, "on", "Enables the planner's use of hash join plans."),
     setting("enable_indexscan", BOOL, User, "on", "Enables the planner's use of index-scan plans."),
+    setting(
+        "enable_nestloop",
+        BOOL,
+        User,
+        "on",
+        "Enables the planner's use of nested-loop join plans.",
+    ),
     setting(
         "enable_seqscan",
         BOOL,

@@ -14,6 +14,7 @@ use crate::adaptive_join::AdaptiveJoins;
 use crate::append::AppendInOrder;
 use crate::compaction::CompactSorts;
 use crate::hidden_constants::HideInputConstants;
+use crate::index_join::IndexJoins;
 use crate::interruption::Interruptible;
 use crate::merge_keys::RestoreMergeKeys;
 use crate::ordered_scan::OrderedScans;
@@ -32,9 +33,11 @@ pub(super) fn logical_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 
 /// Rules for physical plans.
 ///
-/// Ours come last, because the others look for the nodes that ours replace. Three come earlier: constants are
+/// Ours come last, because the others look for the nodes that ours replace. Four come earlier: constants are
 /// hidden before all other rules, scans in the order of an index are chosen before sorts and exchanges are
-/// arranged, and the keys of sorts are restored before filters of scans are made from them. `join_memory` is what the hash table of a join may use, in bytes.
+/// arranged, joins are replaced by those through indexes before their inputs are divided among tasks, and the keys of
+/// sorts are restored before filters of scans are made from them. `join_memory` is what the hash table of a join may
+/// use, in bytes.
 pub(super) fn physical_rules(
     cancellation: &Cancellation,
     join_memory: usize,
@@ -42,6 +45,8 @@ pub(super) fn physical_rules(
     let mut rules = PhysicalOptimizer::new().rules;
     rules.insert(0, Arc::new(HideInputConstants));
     rules.insert(1, Arc::new(OrderedScans));
+    let joins = rules.iter().position(|rule| rule.name() == "join_selection");
+    rules.insert(joins.map_or(rules.len(), |at| at + 1), Arc::new(IndexJoins));
     let filters = rules.iter().position(|rule| rule.name() == "FilterPushdown(Post)");
     rules.insert(filters.unwrap_or(rules.len()), Arc::new(RestoreMergeKeys));
     rules.push(Arc::new(AppendInOrder));

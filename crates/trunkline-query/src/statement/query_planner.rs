@@ -9,6 +9,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
+use crate::index_join::read_statistics;
 use crate::materialized::MaterializedPlanner;
 use crate::operator::OperatorPlanner;
 use crate::scan::Cancellation;
@@ -34,6 +35,7 @@ impl QueryPlanner for StatementPlanner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        read_statistics(plan).await?;
         let operators = OperatorPlanner::new(self.cancellation.clone());
         let subplans = SubplanPlanner::new(self.cancellation.clone(), self.work_mem);
         DefaultPhysicalPlanner::with_extension_planners(vec![

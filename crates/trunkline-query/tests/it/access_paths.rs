@@ -259,7 +259,7 @@ fn every_path_gives_the_rows_of_a_sequential_scan() {
 
 /// The types of the generated table, and how row number `i` gets a value of each. Some values occur
 /// often, and each column has nulls.
-const TYPES: &[(&str, &str)] = &[
+pub(crate) const TYPES: &[(&str, &str)] = &[
     ("int2", "(i * 37 % 400 - 200)::int2"),
     ("int4", "i * 7919 % 1000 - 500"),
     ("int8", "(i * 104729 % 5000)::int8 * 1000000 - 2000000000"),
@@ -295,7 +295,7 @@ const TYPES: &[(&str, &str)] = &[
 ];
 
 /// The commands that make the table. Rows are deleted before and after `VACUUM`, and some are moved.
-fn commands() -> String {
+pub(crate) fn commands() -> String {
     let column = |at: usize| format!("c{at}");
     let columns: Vec<String> =
         TYPES.iter().enumerate().map(|(at, (ty, _))| format!("{} {ty}", column(at))).collect();

@@ -45,6 +45,7 @@ const PHYSICAL: [&str; 28] = [
     "OutputRequirements",
     "aggregate_statistics",
     "join_selection",
+    "IndexJoins",
     "LimitedDistinctAggregation",
     "FilterPushdown",
     "WindowTopN",
