@@ -54,6 +54,17 @@ impl Searches<'_> {
         }
         let layout = index.index.layout();
         let ranges = KeyRanges::new(layout, &found.conditions, Direction::Forward).ok()?;
+        Some(self.estimated(index, blocks, found, ranges))
+    }
+
+    /// A search with its estimates.
+    pub(super) fn estimated(
+        &self,
+        index: &Arc<CandidateIndex>,
+        blocks: BlockNo,
+        found: IndexConditions,
+        ranges: Option<KeyRanges>,
+    ) -> EstimatedSearch {
         let size = self.search_size(index, blocks, &found.conditions);
         let cost = self.settings.search(&self.table, &size);
         let search = IndexSearch {
@@ -62,7 +73,7 @@ impl Searches<'_> {
             ranges,
             entries: cost.rows,
         };
-        Some(EstimatedSearch { search: Arc::new(search), size, cost, conditions: found })
+        EstimatedSearch { search: Arc::new(search), size, cost, conditions: found }
     }
 
     /// The sizes of a search: which part of the index it looks at, and which part of the table it
@@ -81,7 +92,8 @@ impl Searches<'_> {
             _ => self.table.rows,
         };
         let (mut selectivity, mut boundary, mut descents) = (1.0, 1.0, 1.0);
-        let mut is_boundary = true;
+        // Without a condition, nothing is skipped.
+        let mut is_boundary = !conditions.is_empty();
         for (at, column) in index.columns.iter().enumerate() {
             let own: Vec<&Condition> =
                 conditions.iter().filter(|condition| first_column(condition) == at).collect();

@@ -49,6 +49,13 @@ impl Describer<'_> {
                 node.kind.push(("Index Name", Value::Text(search.index.name.clone())));
                 node
             }
+            PathKind::IndexOnly(search) => {
+                let mut node = PlanNode::new("Index Only Scan");
+                let index = quoted(&search.index.name);
+                node.title = format!("Index Only Scan using {index} on {relation}");
+                node.kind.push(("Index Name", Value::Text(search.index.name.clone())));
+                node
+            }
             PathKind::Bitmap(_) => {
                 let mut node = PlanNode::new("Bitmap Heap Scan");
                 node.title = format!("Bitmap Heap Scan on {relation}");
@@ -86,6 +93,10 @@ impl Describer<'_> {
         }
         if has_filter && is_measured {
             node.push(self.removed("Rows Removed by Filter", mean(sum.removed)));
+        }
+        if is_measured && matches!(path.kind, PathKind::IndexOnly(_)) {
+            // As in PostgreSQL, of all executions together.
+            node.push(Detail::count("Heap Fetches", sum.heap_fetches));
         }
         self.bitmap_inputs(&mut node, scan, alias, &sum)?;
         if self.options.verbose {

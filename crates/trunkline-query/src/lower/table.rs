@@ -11,9 +11,11 @@ use trunkline_sql::SqlError;
 use trunkline_sql::bound::{BoundStatement, Relation, TableScan, with_stack};
 
 use super::planner::{Lowering, TableSource, field, planned};
-use crate::access_path::index_files;
+use crate::access_path::{index_files, index_only_files};
 use crate::expression::column_name;
-use crate::scan::{PathSource, ScanColumns, ScanTable, TableAccess, table_files};
+use crate::scan::{
+    PathSource, ScanColumns, ScanTable, TableAccess, stored_places, table_files, visibility_map,
+};
 
 /// The tables whose rows are those of `parent`: itself, or tables that inherit from it.
 fn scanned<'d>(
@@ -31,8 +33,8 @@ fn scanned<'d>(
 }
 
 /// The files of all tables that a statement reads, and of the indexes that it may use. Those without
-/// files are left out: they are reported when they are lowered. A statement without conditions uses no
-/// index, so that `SELECT count(*)` doesn't ask for the sizes of all indexes of a thousand partitions.
+/// files are left out: they are reported when they are lowered. A statement without conditions uses at most
+/// one index, so that `SELECT count(*)` doesn't ask for the sizes of all indexes of a thousand partitions.
 pub(crate) fn scanned_files(
     statement: &BoundStatement,
     database: &Database,
@@ -68,6 +70,11 @@ fn add_files(
             files.extend(table_files(database, table).ok().map(|found| (table.oid, found.rows)));
             if indexes {
                 files.extend(index_files(database, table));
+            }
+            let needed = stored_places(database, parent, table, &scan.columns);
+            if let (Some(needed), Ok(found)) = (needed, table_files(database, table)) {
+                let map = (&found.rows, visibility_map);
+                files.extend(index_only_files(database, table, map, &needed, indexes));
             }
         }
     }

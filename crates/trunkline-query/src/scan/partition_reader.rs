@@ -30,14 +30,14 @@ use super::row_decoder::{Fetched, ROWS_PER_PAGE, RowDecoder};
 use crate::access_path::AccessPath;
 
 /// The rows of the first batch, so that the first rows are available soon.
-const FIRST_ROWS: usize = 256;
+pub(super) const FIRST_ROWS: usize = 256;
 
 /// The rows of any other batch.
-const BATCH_ROWS: usize = 8192;
+pub(super) const BATCH_ROWS: usize = 8192;
 
 /// The length of values at which a batch is complete, however few rows it has. Nodes keep whole batches,
 /// so this limits their memory where rows are wide.
-const BATCH_BYTES: usize = 1 << 20;
+pub(super) const BATCH_BYTES: usize = 1 << 20;
 
 /// The most pages to copy before their TOAST values are fetched.
 const COPIED_PAGES_MAX: usize = 32;

@@ -76,6 +76,7 @@ impl ScanTable {
     async fn path(
         &self,
         filters: &[Expr],
+        needed: Option<&[usize]>,
         tasks: usize,
         fetch: Option<usize>,
     ) -> Result<AccessPath, SqlError> {
@@ -85,7 +86,7 @@ impl ScanTable {
         let indexes = TableIndexes::of(database, table);
         // If no index can be searched for anything, nothing is to be chosen or estimated.
         let is_known = clauses.iter().any(|clause| *clause != Clause::Other);
-        let is_estimated = is_known && !indexes.usable.is_empty();
+        let is_estimated = is_known && indexes.columns().next().is_some();
         let mut columns = Vec::new();
         if is_known {
             clauses.iter().for_each(|clause| clause.add_columns(&mut columns));
@@ -117,6 +118,7 @@ impl ScanTable {
             indexes: &indexes,
             statistics: &statistics,
             columns: &columns,
+            needed: needed.filter(|_| self.access.visibility_map().is_some()),
             settings: self.access.planner(),
             index_blocks: &blocks,
             blocks: self.access.blocks(),
@@ -199,11 +201,13 @@ impl TableProvider for ScanTable {
         let by_name = schema.as_ref().clone().to_dfschema()?;
         let most = self.access.partitions_max();
         let partitions = state.config().target_partitions().min(most);
-        let path = self.path(filters, partitions, limit).await.map_err(to_datafusion)?;
+        let columns = self.columns.select(&decoded);
+        let needed = columns.stored_places();
+        let path = self.path(filters, needed.as_deref(), partitions, limit).await;
+        let path = path.map_err(to_datafusion)?;
         let filters =
             filters.iter().map(|filter| state.create_physical_expr(filter.clone(), &by_name));
         let filters = filters.collect::<PlanResult<Vec<_>>>()?;
-        let columns = self.columns.select(&decoded);
         let partitions = match path.kind {
             PathKind::Sequential => partitions,
             _ => 1,

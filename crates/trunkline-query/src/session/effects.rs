@@ -77,5 +77,6 @@ fn planner_settings(store: &SettingsStore) -> PlannerSettings {
         enable_seqscan: is_on("enable_seqscan"),
         enable_indexscan: is_on("enable_indexscan"),
         enable_bitmapscan: is_on("enable_bitmapscan"),
+        enable_indexonlyscan: is_on("enable_indexonlyscan"),
     }
 }

@@ -13,13 +13,14 @@ use crate::explain::ExplainOptions;
 use crate::statement::{ResultColumn, explain_columns, explain_statement};
 
 /// Settings that plans depend on.
-const PLAN_SETTINGS: [&str; 15] = [
+const PLAN_SETTINGS: [&str; 16] = [
     "cpu_index_tuple_cost",
     "cpu_operator_cost",
     "cpu_tuple_cost",
     "effective_cache_size",
     "effective_io_concurrency",
     "enable_bitmapscan",
+    "enable_indexonlyscan",
     "enable_indexscan",
     "enable_seqscan",
     "hash_mem_multiplier",

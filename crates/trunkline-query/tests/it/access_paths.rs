@@ -29,19 +29,28 @@ pub(crate) const PATHS: [(&str, [&str; 3], &str); 4] = [
 ];
 
 /// A column with its type, and values that conditions compare it with.
-struct Column {
-    name: String,
+#[derive(Clone)]
+pub(crate) struct Column {
+    pub(crate) name: String,
     type_name: String,
     values: Vec<String>,
 }
 
 /// A table with columns that have indexes.
-struct Table {
-    name: String,
-    columns: Vec<Column>,
+pub(crate) struct Table {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<Column>,
 }
 
-fn number(name: &str, default: usize) -> usize {
+impl Table {
+    /// Some predicates.
+    pub(crate) fn predicates(&self, seed: u64, count: usize) -> Vec<String> {
+        let mut generator = Predicates { rng: Rng::new(seed), table: self };
+        (0..count).map(|_| generator.predicate(2)).collect()
+    }
+}
+
+pub(crate) fn number(name: &str, default: usize) -> usize {
     env::var(name).map_or(default, |text| {
         text.to_string_lossy().parse().unwrap_or_else(|_| panic!("{name} is not a number"))
     })
@@ -143,9 +152,12 @@ pub(crate) struct Compared {
 }
 
 impl Compared {
+    /// Forces a path. Index-only scans are tested on their own, and may only be chosen here.
     pub(crate) async fn force(session: &mut Session, values: [&str; 3]) {
         let names = ["enable_seqscan", "enable_indexscan", "enable_bitmapscan"];
-        for (name, value) in names.into_iter().zip(values) {
+        let index_only = if values == ["on"; 3] { "on" } else { "off" };
+        let settings = names.into_iter().zip(values).chain([("enable_indexonlyscan", index_only)]);
+        for (name, value) in settings {
             assert_eq!(run(session, &format!("set {name} = {value}")).await, "SET");
         }
     }
@@ -294,8 +306,22 @@ const TYPES: &[(&str, &str)] = &[
     ("xid8", "(i % 140)::text::xid8"),
 ];
 
+/// The generated table with some values of each column.
+pub(crate) fn generated_table(server: &Server) -> Table {
+    let mut columns = Vec::new();
+    for (at, (type_name, _)) in TYPES.iter().enumerate() {
+        let sql = format!(
+            "select v from (select distinct c{at}::text v from keys where c{at} is not null) s order by md5(v) limit 30"
+        );
+        let values = String::from_utf8(server.sql("postgres", &sql)).expect("UTF-8");
+        let values = values.lines().map(str::to_owned).collect();
+        columns.push(Column { name: format!("c{at}"), type_name: (*type_name).to_owned(), values });
+    }
+    Table { name: "keys".to_owned(), columns }
+}
+
 /// The commands that make the table. Rows are deleted before and after `VACUUM`, and some are moved.
-fn commands() -> String {
+pub(crate) fn commands() -> String {
     let column = |at: usize| format!("c{at}");
     let columns: Vec<String> =
         TYPES.iter().enumerate().map(|(at, (ty, _))| format!("{} {ty}", column(at))).collect();
@@ -342,18 +368,8 @@ fn answers(server: &Server, predicates: &[String]) -> Vec<Vec<String>> {
 fn compare_with_server(bin: &Path, seed: u64, count: usize) {
     let server = Server::start(bin, &[]);
     server.script("postgres", &commands(), false);
-    let mut columns = Vec::new();
-    for (at, (type_name, _)) in TYPES.iter().enumerate() {
-        let sql = format!(
-            "select v from (select distinct c{at}::text v from keys where c{at} is not null) s order by md5(v) limit 30"
-        );
-        let values = String::from_utf8(server.sql("postgres", &sql)).expect("UTF-8");
-        let values = values.lines().map(str::to_owned).collect();
-        columns.push(Column { name: format!("c{at}"), type_name: (*type_name).to_owned(), values });
-    }
-    let table = Table { name: "keys".to_owned(), columns };
-    let mut generator = Predicates { rng: Rng::new(seed), table: &table };
-    let predicates: Vec<String> = (0..count).map(|_| generator.predicate(2)).collect();
+    let table = generated_table(&server);
+    let predicates = table.predicates(seed, count);
     let expected = answers(&server, &predicates);
     assert_eq!(expected.len(), predicates.len());
     let stopped = server.stop();

@@ -17,6 +17,7 @@ mod execution;
 mod explain;
 mod gate;
 mod hung_storage;
+mod index_only_scans;
 mod nesting;
 mod optimizer;
 mod overlay;
