@@ -35,6 +35,8 @@ pub(crate) struct CandidateIndex {
     stored: Vec<Option<usize>>,
     /// Whether it is unique.
     pub(super) unique: bool,
+    /// Whether it lacks the rows for which its predicate isn't true.
+    pub(super) is_partial: bool,
     /// All key columns, also those that it can't be searched for.
     pub(super) key_count: usize,
     /// Its size as of the last `VACUUM` or `ANALYZE`, in blocks.
@@ -70,7 +72,6 @@ impl CandidateIndex {
             (!row.ready, "it is not ready"),
             (!row.live, "it is being dropped"),
             (row.check_xmin, "it may lack rows of broken HOT chains (indcheckxmin)"),
-            (row.partial, "it is partial"),
         ];
         if let Some((_, why)) = reasons.iter().find(|(applies, _)| *applies) {
             return Err((*why).to_owned());
@@ -107,6 +108,7 @@ impl CandidateIndex {
             columns,
             unknown,
             unique: row.unique,
+            is_partial: row.partial,
             pages: relation.pages,
             entries: relation.rows,
         })
@@ -155,6 +157,9 @@ impl CandidateIndex {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TableIndexes {
     pub(crate) usable: Vec<Arc<CandidateIndex>>,
+    /// Partial indexes. They lack rows, so they are unusable until it is proven that the scan doesn't want
+    /// those ([`TableIndexes::with_implied`]).
+    pub(super) partial: Vec<Arc<CandidateIndex>>,
     /// Names and reasons.
     pub(crate) unusable: Vec<(String, String)>,
 }
@@ -163,6 +168,11 @@ impl TableIndexes {
     /// The places of the columns that an index can be searched for.
     pub(crate) fn columns(&self) -> impl Iterator<Item = usize> {
         self.usable.iter().flat_map(|index| &index.columns).map(|column| column.place)
+    }
+
+    /// Whether it has to be proven that an index may be used.
+    pub(crate) fn has_partial(&self) -> bool {
+        !self.partial.is_empty()
     }
 
     /// The indexes of a table, in the order of their OIDs.
@@ -175,6 +185,7 @@ impl TableIndexes {
         }
         for row in database.indexes_of(table.oid) {
             match CandidateIndex::new(database, row) {
+                Ok(index) if row.partial => found.partial.push(Arc::new(index)),
                 Ok(index) => found.usable.push(Arc::new(index)),
                 Err(why) => {
                     let name = database.relation(row.index).map(|index| index.name.to_vec());
@@ -187,10 +198,11 @@ impl TableIndexes {
     }
 }
 
-/// The files of the indexes that scans of a table may use, by OID. Their sizes are asked for before the
-/// statement is planned.
+/// The files of the indexes that scans of a table may use, partial ones too, by OID. Their sizes are asked for
+/// before the statement is planned.
 pub(crate) fn index_files(database: &Database, table: &RelationInfo) -> Vec<(Oid, Relation)> {
-    let indexes = TableIndexes::of(database, table).usable.into_iter();
+    let TableIndexes { usable, partial, .. } = TableIndexes::of(database, table);
+    let indexes = usable.into_iter().chain(partial);
     indexes.map(|index| (index.oid, index.index.relation().clone())).collect()
 }
 

@@ -194,6 +194,7 @@ impl Choice<'_> {
     fn unique_columns(&self) -> Vec<usize> {
         let unique =
             self.indexes.usable.iter().filter(|index| index.unique && index.key_count == 1);
+        let unique = unique.filter(|index| !index.is_partial);
         unique.filter_map(|index| index.columns.first()).map(|column| column.place).collect()
     }
 }

@@ -19,7 +19,7 @@ use trunkline_sql::bound::{ColumnId, Expr, ExprKind};
 
 use super::bound_clause::BoundClauses;
 use super::candidate_index::{CandidateIndex, TableIndexes};
-use super::clause::{Clause, ColumnTest, FilterColumn};
+use super::clause::{Clause, ColumnTest, FilterColumn, Operation, Test};
 use super::column_order::ColumnOrder;
 use super::index_condition::Conditions;
 use super::stored_predicate::StoredPredicates;
@@ -65,6 +65,7 @@ impl TableIndexes {
             .iter()
             .map(|column| ColumnOrder::of_type(database, column.type_oid, column.collation));
         let proof = Proof {
+            environment,
             conditions: Conditions::new(environment, encoding),
             orders: orders.collect(),
             expressions: in_places(facts.expressions, &stored),
@@ -159,6 +160,7 @@ fn goal(clauses: &BoundClauses<'_>, expr: Expr) -> Goal {
 
 /// Proves goals.
 struct Proof<'a> {
+    environment: &'a Environment,
     conditions: Conditions<'a>,
     /// How the columns of the table are sorted by default.
     orders: Vec<Option<ColumnOrder>>,
@@ -212,11 +214,33 @@ impl Proof<'_> {
         if fact.column != goal.column {
             return false;
         }
+        if goal.test == Test::IsNotNull {
+            return match &fact.test {
+                Test::IsNull => false,
+                Test::IsNotNull => true,
+                Test::Compare(operation, _) | Test::AnyOf(operation, _) => {
+                    self.is_strict(*operation)
+                }
+            };
+        }
         let Some(order) = self.orders.get(fact.column).copied().flatten() else { return false };
         let condition = |test: &ColumnTest| self.conditions.condition(0, &order, test);
         match (condition(fact), condition(goal)) {
             (Some(fact), Some(goal)) => is_within(&order, &fact, &goal),
             _ => false,
+        }
+    }
+}
+
+impl Proof<'_> {
+    /// Whether an operation is never true for a null.
+    fn is_strict(&self, operation: Operation) -> bool {
+        match operation {
+            Operation::Native { .. } => true,
+            Operation::Function { function, .. } => {
+                let procedure = self.environment.catalog.procedure(function);
+                procedure.is_some_and(|procedure| procedure.strict)
+            }
         }
     }
 }

@@ -32,7 +32,8 @@ impl Choice<'_> {
         (marked / f64::from(self.blocks.max(1))).min(1.0)
     }
 
-    /// Searches for all entries of the indexes that store enough, and that no condition is about.
+    /// Searches for all entries of the indexes that no condition is about, but that may be smaller than the
+    /// table: those that store enough, and partial ones.
     pub(super) fn whole_indexes(
         &self,
         searches: &Searches<'_>,
@@ -42,7 +43,9 @@ impl Choice<'_> {
         let is_found = |index: &Arc<CandidateIndex>| {
             found.iter().any(|search| search.search.index.oid == index.oid)
         };
-        let whole = indexes.filter(|(index, _)| self.is_index_only(index) && !is_found(index));
+        let is_smaller =
+            |index: &Arc<CandidateIndex>| index.is_partial || self.is_index_only(index);
+        let whole = indexes.filter(|(index, _)| is_smaller(index) && !is_found(index));
         let searched = whole.filter_map(|(index, blocks)| {
             let ranges = KeyRanges::all(index.index.layout(), Direction::Forward);
             let conditions = IndexConditions::default();

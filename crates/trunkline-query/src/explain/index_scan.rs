@@ -32,7 +32,9 @@ impl Describer<'_> {
     ) -> Result<(), SqlError> {
         match &scan.path().kind {
             PathKind::Sequential => {}
-            PathKind::IndexOnly(search) if search.conditions.is_empty() => {}
+            // A whole index.
+            PathKind::Index(search) | PathKind::IndexOnly(search)
+                if search.conditions.is_empty() => {}
             PathKind::Index(search) | PathKind::IndexOnly(search) => {
                 let text = self.index_condition(search, scan, alias)?;
                 node.push(Detail::text("Index Cond", text));

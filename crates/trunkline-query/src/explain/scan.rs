@@ -40,32 +40,7 @@ impl Describer<'_> {
             relation = format!("{relation} {}", quoted(alias));
         }
         let path = scan.path();
-        let mut node = match &path.kind {
-            PathKind::Sequential => PlanNode::new("Seq Scan"),
-            PathKind::Index(search) => {
-                let mut node = PlanNode::new("Index Scan");
-                let index = quoted(&search.index.name);
-                node.title = format!("Index Scan using {index} on {relation}");
-                node.kind.push(("Index Name", Value::Text(search.index.name.clone())));
-                node
-            }
-            PathKind::IndexOnly(search) => {
-                let mut node = PlanNode::new("Index Only Scan");
-                let index = quoted(&search.index.name);
-                node.title = format!("Index Only Scan using {index} on {relation}");
-                node.kind.push(("Index Name", Value::Text(search.index.name.clone())));
-                node
-            }
-            PathKind::Bitmap(_) => {
-                let mut node = PlanNode::new("Bitmap Heap Scan");
-                node.title = format!("Bitmap Heap Scan on {relation}");
-                node
-            }
-        };
-        if let PathKind::Sequential = path.kind {
-            let prefix = if parallel { "Parallel " } else { "" };
-            node.title = format!("{prefix}Seq Scan on {relation}");
-        }
+        let mut node = self.path_node(&path.kind, &relation, parallel);
         node.kind.push(("Parallel Aware", Value::Bool(parallel)));
         node.kind.push(("Relation Name", Value::Text(name.table.clone())));
         if self.options.verbose {
@@ -124,6 +99,27 @@ impl Describer<'_> {
             }
         }
         Ok(node)
+    }
+
+    /// The node of an access path: its name, its title, and its index.
+    fn path_node(&self, path: &PathKind, relation: &str, parallel: bool) -> PlanNode {
+        let (name, search) = match path {
+            PathKind::Sequential => ("Seq Scan", None),
+            PathKind::Index(search) => ("Index Scan", Some(search)),
+            PathKind::IndexOnly(search) => ("Index Only Scan", Some(search)),
+            PathKind::Bitmap(_) => ("Bitmap Heap Scan", None),
+        };
+        let mut node = PlanNode::new(name);
+        let prefix = if parallel { "Parallel " } else { "" };
+        match search {
+            Some(search) => {
+                let index = self.expressions.printer.quoted(&search.index.name);
+                node.title = format!("{name} using {index} on {relation}");
+                node.kind.push(("Index Name", Value::Text(search.index.name.clone())));
+            }
+            None => node.title = format!("{prefix}{name} on {relation}"),
+        }
+        node
     }
 
     /// Rows that a condition has removed. Text shows them if there are any.

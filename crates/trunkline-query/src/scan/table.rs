@@ -9,7 +9,7 @@ use datafusion::common::{Result as PlanResult, Statistics, ToDFSchema};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use trunkline_engine::catalog::Database;
+use trunkline_engine::catalog::{Database, RelationInfo};
 use trunkline_format::Oid;
 use trunkline_format::catalog::ColumnStatisticsRow;
 use trunkline_sql::{SqlError, SqlState};
@@ -19,7 +19,7 @@ use super::cancellation::cancelled;
 use super::columns::{ScanColumns, Source, catalog_error};
 use super::exec::ScanExec;
 use crate::access_path::{
-    AccessPath, Choice, Clause, Clauses, FilterColumn, PathKind, TableIndexes, TableStatistics,
+    AccessPath, Choice, Clause, Clauses, Facts, FilterColumn, PathKind, TableIndexes, TableStatistics,
 };
 use crate::environment::Environment;
 use crate::error::to_datafusion;
@@ -57,19 +57,37 @@ impl ScanTable {
         Self { access, columns, schema, source }
     }
 
+    /// A column of a filter; `None` for system columns.
+    fn filter_column(&self, name: &str) -> Option<FilterColumn> {
+        let decoded = self.columns.decoded.get(self.schema.index_of(name).ok()?)?;
+        match decoded.source {
+            Source::Stored { place, .. } => {
+                Some(FilterColumn { place, carrier: decoded.carrier })
+            }
+            Source::System(_) => None,
+        }
+    }
+
     /// What the filters say about single columns.
     fn clauses(&self, filters: &[Expr]) -> Vec<Clause> {
-        let columns = |name: &str| {
-            let decoded = self.columns.decoded.get(self.schema.index_of(name).ok()?)?;
-            match decoded.source {
-                Source::Stored { place, .. } => {
-                    Some(FilterColumn { place, carrier: decoded.carrier })
-                }
-                Source::System(_) => None,
-            }
-        };
+        let columns = |name: &str| self.filter_column(name);
         let clauses = Clauses::new(&self.source.environment, &columns);
         filters.iter().map(|filter| clauses.of(filter)).collect()
+    }
+
+    /// The indexes of the table, partial ones if the filters imply their predicates.
+    fn indexes(&self, table: &RelationInfo, filters: &[Expr], clauses: &[Clause]) -> TableIndexes {
+        let PathSource { environment, database, .. } = &self.source;
+        let indexes = TableIndexes::of(database, table);
+        if !indexes.has_partial() {
+            return indexes;
+        }
+        let columns = |name: &str| self.filter_column(name);
+        let written = Clauses::new(environment, &columns);
+        let expressions: Vec<_> =
+            filters.iter().flat_map(|filter| written.expressions(filter)).collect();
+        let facts = Facts { clauses, expressions: &expressions };
+        indexes.with_implied(environment, database, table, facts)
     }
 
     /// Chooses how a scan with these filters gets to its rows.
@@ -83,7 +101,7 @@ impl ScanTable {
         let PathSource { environment, database, table } = &self.source;
         let Some(table) = database.relation(*table) else { return Ok(AccessPath::sequential()) };
         let clauses = self.clauses(filters);
-        let indexes = TableIndexes::of(database, table);
+        let indexes = self.indexes(table, filters, &clauses);
         // If no index can be searched for anything, nothing is to be chosen or estimated.
         let is_known = clauses.iter().any(|clause| *clause != Clause::Other);
         let is_estimated = is_known && indexes.columns().next().is_some();

@@ -37,7 +37,7 @@ const CHANGES: &str = "
 
 /// Tables for particular shapes.
 const SHAPES: &str = r#"
-    create table inc (a int, b int[], j jsonb, t text, n name, u text collate "unicode", r int4range, gone int);
+    create table inc (a int, b int[], j jsonb, t text, n name, u text collate "und-x-icu", r int4range, gone int);
     insert into inc select i % 500, array[i % 7, null, i % 3], jsonb_build_object('k', i % 9),
         case when i % 5 <> 0 then repeat('t' || i % 40, 400) end, 'n' || i % 90, 'u' || i % 60,
         int4range(i % 9, i % 9 + 3) from generate_series(1, 2000) i;

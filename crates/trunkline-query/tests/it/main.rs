@@ -21,6 +21,7 @@ mod index_only_scans;
 mod nesting;
 mod optimizer;
 mod overlay;
+mod partial_indexes;
 mod path_conditions;
 mod queries;
 mod random;
