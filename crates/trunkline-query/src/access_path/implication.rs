@@ -81,7 +81,9 @@ impl TableIndexes {
                             self.usable.push(index);
                             continue;
                         }
-                        false => "it is partial, and its predicate does not follow from the filters",
+                        false => {
+                            "it is partial, and its predicate does not follow from the filters"
+                        }
                     }
                 }
             };

@@ -138,9 +138,8 @@ impl EntryReader {
             Some(ranges) => {
                 let table = access.indexed(search)?;
                 let map = access.visibility_map();
-                let (map, blocks) = map.ok_or_else(|| {
-                    SqlError::internal("the size of a visibility map is unknown")
-                })?;
+                let (map, blocks) = map
+                    .ok_or_else(|| SqlError::internal("the size of a visibility map is unknown"))?;
                 let (ranges, options) = (ranges.clone(), access.index_options());
                 let scan = IndexOnlyScan::new(&backend, &table, (&map, blocks), ranges, options);
                 Some(access.streams.register(scan))

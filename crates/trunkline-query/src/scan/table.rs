@@ -19,7 +19,8 @@ use super::cancellation::cancelled;
 use super::columns::{ScanColumns, Source, catalog_error};
 use super::exec::ScanExec;
 use crate::access_path::{
-    AccessPath, Choice, Clause, Clauses, Facts, FilterColumn, PathKind, TableIndexes, TableStatistics,
+    AccessPath, Choice, Clause, Clauses, Facts, FilterColumn, PathKind, TableIndexes,
+    TableStatistics,
 };
 use crate::environment::Environment;
 use crate::error::to_datafusion;
@@ -61,9 +62,7 @@ impl ScanTable {
     fn filter_column(&self, name: &str) -> Option<FilterColumn> {
         let decoded = self.columns.decoded.get(self.schema.index_of(name).ok()?)?;
         match decoded.source {
-            Source::Stored { place, .. } => {
-                Some(FilterColumn { place, carrier: decoded.carrier })
-            }
+            Source::Stored { place, .. } => Some(FilterColumn { place, carrier: decoded.carrier }),
             Source::System(_) => None,
         }
     }

@@ -71,10 +71,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "seq_page_cost",
         ],
     ),
-    (
-        METHODS,
-        &["enable_bitmapscan", "enable_indexonlyscan", "enable_indexscan", "enable_seqscan"],
-    ),
+    (METHODS, &["enable_bitmapscan", "enable_indexonlyscan", "enable_indexscan", "enable_seqscan"]),
     (WHAT_TO_LOG, &["application_name"]),
     (
         STATEMENTS,
