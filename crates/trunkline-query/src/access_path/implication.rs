@@ -8,6 +8,7 @@
 //!   facts   what the filters say: clauses that must all be true
 //!   goal    a AND b    both are implied           a OR b    one of them is
 //!           an atom    a fact that is the same, or a test of the same column that allows fewer values
+//!           a <> 5     the same, or a test of the column that allows only other values
 //!   a fact that is an OR    each of its arms, with the other facts, implies the goal
 //! ```
 //! Clauses of filters are consequences of them, so they may be facts. A clause of the predicate must say exactly
@@ -15,7 +16,8 @@
 
 use trunkline_engine::catalog::{Database, RelationInfo};
 use trunkline_format::btree::{Comparison, Condition};
-use trunkline_sql::bound::{ColumnId, Expr, ExprKind};
+use trunkline_sql::bound::{CallForm, ColumnId, Expr, ExprKind};
+use trunkline_sql::catalog::oids;
 
 use super::bound_clause::BoundClauses;
 use super::candidate_index::{CandidateIndex, TableIndexes};
@@ -35,14 +37,17 @@ pub(crate) struct Facts<'a> {
     pub(crate) clauses: &'a [Clause],
     /// Those that we evaluate ourselves, as they were written, with the place of each of their columns.
     pub(crate) expressions: &'a [(Expr, Vec<(ColumnId, usize)>)],
+    /// Comparisons for equality that must be false, as those of `<>`.
+    pub(crate) unequal: &'a [ColumnTest],
 }
 
 /// What is to be proven.
 enum Goal {
     All(Vec<Goal>),
     Any(Vec<Goal>),
-    /// A condition, with the clause that says exactly the same, if there is one.
-    Atom(Expr, Option<Clause>),
+    /// A condition, with the clause that says exactly the same, if there is one, and the test that says the
+    /// opposite, as `=` does of `<>`.
+    Atom(Expr, Option<Clause>, Option<ColumnTest>),
 }
 
 impl TableIndexes {
@@ -64,12 +69,19 @@ impl TableIndexes {
         let orders = columns
             .iter()
             .map(|column| ColumnOrder::of_type(database, column.type_oid, column.collation));
-        let proof = Proof {
+        let mut proof = Proof {
             environment,
             conditions: Conditions::new(environment, encoding),
             orders: orders.collect(),
             expressions: in_places(facts.expressions, &stored),
+            unequal: facts.unequal.to_vec(),
         };
+        let columns = |id| filter_column(environment, &stored, id);
+        let clauses = BoundClauses::new(environment, &columns);
+        let opposites = proof.expressions.iter();
+        let opposites: Vec<_> =
+            opposites.filter_map(|expr| opposite(environment, &clauses, expr)).collect();
+        proof.unequal.extend(opposites);
         for index in partial {
             let why = match predicate(environment, &stored, &index) {
                 None => "it is partial, with a predicate that is not understood",
@@ -135,27 +147,66 @@ fn predicate(
 ) -> Option<Goal> {
     let row = environment.catalog.definitions().index_expressions(index.oid).ok()??;
     let parts = stored.read(row.predicate.as_deref()?)?;
-    let columns = |id: ColumnId| {
-        let carrier = environment.carrier(stored.columns().get(id).ty.oid).ok()?;
-        Some(FilterColumn { place: id.number() as usize, carrier })
-    };
+    let columns = |id| filter_column(environment, stored, id);
     let clauses = BoundClauses::new(environment, &columns);
-    Some(Goal::All(parts.into_iter().map(|part| goal(&clauses, part)).collect()))
+    let goals = parts.into_iter().map(|part| goal(environment, &clauses, part));
+    Some(Goal::All(goals.collect()))
 }
 
-fn goal(clauses: &BoundClauses<'_>, expr: Expr) -> Goal {
+/// A column of a stored predicate.
+fn filter_column(
+    environment: &Environment,
+    stored: &StoredPredicates<'_>,
+    id: ColumnId,
+) -> Option<FilterColumn> {
+    let carrier = environment.carrier(stored.columns().get(id).ty.oid).ok()?;
+    Some(FilterColumn { place: id.number() as usize, carrier })
+}
+
+/// A call of an operator as one of its negator, which is true where this is false.
+fn negated(environment: &Environment, call: &Expr) -> Option<Expr> {
+    let ExprKind::Call { arguments, collation, form: CallForm::Operator(operator), .. } =
+        &call.kind
+    else {
+        return None;
+    };
+    let negator = environment.catalog.operator(*operator)?.negator;
+    let kind = ExprKind::Call {
+        function: environment.catalog.operator(negator)?.function,
+        arguments: arguments.clone(),
+        collation: *collation,
+        form: CallForm::Operator(negator),
+    };
+    Some(Expr::new(kind, call.ty))
+}
+
+/// The test that a call of an operator says the opposite of.
+fn opposite(
+    environment: &Environment,
+    clauses: &BoundClauses<'_>,
+    call: &Expr,
+) -> Option<ColumnTest> {
+    match clauses.of(&negated(environment, call)?) {
+        Clause::Test(test) => Some(test),
+        _ => None,
+    }
+}
+
+fn goal(environment: &Environment, clauses: &BoundClauses<'_>, expr: Expr) -> Goal {
+    let all =
+        |parts: Vec<Expr>| parts.into_iter().map(|part| goal(environment, clauses, part)).collect();
     match expr.kind {
-        ExprKind::And(parts) => {
-            Goal::All(parts.into_iter().map(|part| goal(clauses, part)).collect())
-        }
-        ExprKind::Or(parts) => {
-            Goal::Any(parts.into_iter().map(|part| goal(clauses, part)).collect())
+        ExprKind::And(parts) => Goal::All(all(parts)),
+        ExprKind::Or(parts) => Goal::Any(all(parts)),
+        ExprKind::Not(ref operand) if let Some(call) = negated(environment, operand) => {
+            goal(environment, clauses, call)
         }
         _ => {
             // A clause of a single condition says the same, unless nothing is known about it.
             let clause = clauses.of(&expr);
             let is_exact = matches!(clause, Clause::Test(_) | Clause::Row(_));
-            Goal::Atom(expr, is_exact.then_some(clause))
+            let opposite = opposite(environment, clauses, &expr);
+            Goal::Atom(expr, is_exact.then_some(clause), opposite)
         }
     }
 }
@@ -168,6 +219,8 @@ struct Proof<'a> {
     orders: Vec<Option<ColumnOrder>>,
     /// Facts as they were written.
     expressions: Vec<Expr>,
+    /// Comparisons for equality that must be false.
+    unequal: Vec<ColumnTest>,
 }
 
 impl Proof<'_> {
@@ -185,11 +238,14 @@ impl Proof<'_> {
                 return true;
             }
             Goal::Any(_) => {}
-            Goal::Atom(expr, clause) => {
+            Goal::Atom(expr, clause, opposite) => {
                 let is_said = |clause: &Clause| {
                     facts.iter().any(|fact| *fact == clause || self.is_test_implied(fact, clause))
                 };
-                if self.expressions.contains(expr) || clause.as_ref().is_some_and(is_said) {
+                if self.expressions.contains(expr)
+                    || clause.as_ref().is_some_and(is_said)
+                    || opposite.as_ref().is_some_and(|test| self.is_excluded(&facts, test))
+                {
                     return true;
                 }
             }
@@ -235,6 +291,34 @@ impl Proof<'_> {
 }
 
 impl Proof<'_> {
+    /// Whether the facts are about other values of the column than the one that a test wants, so that `<>` is
+    /// true.
+    fn is_excluded(&self, facts: &[&Clause], test: &ColumnTest) -> bool {
+        let Some(order) = self.orders.get(test.column).copied().flatten() else { return false };
+        let condition = |test: &ColumnTest| self.conditions.condition(0, &order, test);
+        let Some(excluded) = condition(test) else { return false };
+        let Condition::Compare { comparison: Comparison::Equal, value: Some(value), .. } =
+            &excluded
+        else {
+            return false;
+        };
+        let mut same = self.unequal.iter().filter(|fact| fact.column == test.column);
+        if same.any(|fact| {
+            condition(fact).is_some_and(|fact| {
+                matches!(fact, Condition::Compare { comparison: Comparison::Equal, .. })
+                    && is_within(&order, &fact, &excluded)
+            })
+        }) {
+            return true;
+        }
+        facts.iter().any(|fact| match fact {
+            Clause::Test(fact) if fact.column == test.column => {
+                condition(fact).is_some_and(|fact| is_beside(&order, &fact, value))
+            }
+            _ => false,
+        })
+    }
+
     /// Whether an operation is never true for a null.
     fn is_strict(&self, operation: Operation) -> bool {
         match operation {
@@ -244,6 +328,30 @@ impl Proof<'_> {
                 procedure.is_some_and(|procedure| procedure.strict)
             }
         }
+    }
+}
+
+/// Whether no value that fulfils a condition equals `value`.
+fn is_beside(order: &ColumnOrder, condition: &Condition, value: &[u8]) -> bool {
+    use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
+    let holds = |comparison: Comparison, bound: &[u8]| {
+        order.order.compare(bound, value).is_some_and(|ordering| comparison.holds(ordering))
+    };
+    // Text is equal only if its bytes are, also where its order is unknown.
+    let differs = |other: &[u8]| match order.input {
+        oids::TEXT => other != value,
+        _ => holds(Less, other) || holds(Greater, other),
+    };
+    match condition {
+        Condition::Compare { comparison, value: Some(bound), .. } => match comparison {
+            Less => holds(LessOrEqual, bound),
+            LessOrEqual => holds(Less, bound),
+            Equal => differs(bound),
+            GreaterOrEqual => holds(Greater, bound),
+            Greater => holds(GreaterOrEqual, bound),
+        },
+        Condition::AnyOf { values, .. } => values.iter().flatten().all(|bound| differs(bound)),
+        _ => false,
     }
 }
 

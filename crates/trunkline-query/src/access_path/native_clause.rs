@@ -14,7 +14,7 @@ use trunkline_sql::values::{Carrier, PayloadReader};
 
 use super::bound_clause::BoundClauses;
 use super::clause::{
-    Clause, Constant, FilterColumn, Operation, Test, boolean_test, commuted, test,
+    Clause, ColumnTest, Constant, FilterColumn, Operation, Test, boolean_test, commuted, test,
 };
 use crate::environment::Environment;
 use crate::expression::ProgramFunction;
@@ -87,6 +87,22 @@ impl<'a> Clauses<'a> {
                     _ => None,
                 });
                 vec![(function.shown().clone(), places.collect())]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Comparisons for equality that must be false for all of a filter to be true.
+    pub(crate) fn unequal(&self, filter: &PlanExpr) -> Vec<ColumnTest> {
+        match filter {
+            PlanExpr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+                [self.unequal(left), self.unequal(right)].concat()
+            }
+            PlanExpr::BinaryExpr(BinaryExpr { left, op: Operator::NotEq, right }) => {
+                match self.comparison(left, Operator::Eq, right) {
+                    Clause::Test(test) => vec![test],
+                    _ => Vec::new(),
+                }
             }
             _ => Vec::new(),
         }

@@ -85,7 +85,8 @@ impl ScanTable {
         let written = Clauses::new(environment, &columns);
         let expressions: Vec<_> =
             filters.iter().flat_map(|filter| written.expressions(filter)).collect();
-        let facts = Facts { clauses, expressions: &expressions };
+        let unequal: Vec<_> = filters.iter().flat_map(|filter| written.unequal(filter)).collect();
+        let facts = Facts { clauses, expressions: &expressions, unequal: &unequal };
         indexes.with_implied(environment, database, table, facts)
     }
 

@@ -118,7 +118,6 @@ const PLANS: &str = "
     select count(*) from x where b = 'b7' and a > 30
     select b from x where c = 7
     select d from x where a = 5
-    select tableoid from x where a = 5
     select ctid from x where a = 5
     select a from x
 ";
