@@ -213,13 +213,13 @@ impl ExecutionPlan for ScanExec {
         let decoded = Arc::clone(&self.decoded);
         let counters = (self.counters.clone(), partition);
         let reader = match &self.path.kind {
-            PathKind::IndexOnly(search) => Reader::Entries(EntryReader::new(
+            PathKind::IndexOnly(search) => Reader::Entries(Box::new(EntryReader::new(
                 (self.access.clone(), Arc::clone(search)),
                 columns,
                 decoded,
                 counters,
                 self.fetch,
-            )),
+            ))),
             _ => Reader::Pages(Box::new(PartitionReader::new(
                 access, parts, unordered, columns, decoded, counters, self.fetch,
             ))),
@@ -281,7 +281,7 @@ impl ExecutionPlan for ScanExec {
 /// Where batches come from.
 enum Reader {
     Pages(Box<PartitionReader>),
-    Entries(EntryReader),
+    Entries(Box<EntryReader>),
 }
 
 /// The batches of one partition.
