@@ -6,6 +6,8 @@
 //!   PartitionReader: a session, a polled heap scan over its part of the blocks
 //!     page ── rows ── RowDecoder ──▶ batch ── filters ──▶ batch of the wanted columns
 //!              └─ TOAST pointers: the page is copied, and the values are fetched for many pages
+//!   EntryReader: the same for an index-only scan
+//!     entries ── EntryDecoder ──▶ batch
 //! ```
 //!
 //! A task that reads a table doesn't block its thread while it waits for pages. The session of a
@@ -16,6 +18,8 @@ mod bitmap_source;
 mod cancellation;
 mod columns;
 mod counters;
+mod entry_decoder;
+mod entry_reader;
 mod exec;
 mod failure;
 mod key_paths;
@@ -31,10 +35,10 @@ mod table;
 mod table_sizes;
 mod text_encoding;
 
-pub(crate) use access::{StatementReads, TableAccess, table_files};
+pub(crate) use access::{StatementReads, TableAccess, table_files, visibility_map};
 pub(crate) use cancellation::cancelled;
 pub use cancellation::{CancelCause, Cancellation};
-pub(crate) use columns::{ScanColumns, catalog_error};
+pub(crate) use columns::{ScanColumns, catalog_error, stored_places};
 pub(crate) use counters::{IndexCounts, PageCounter, ScanCounts};
 pub(crate) use exec::ScanExec;
 pub(crate) use failure::{read_error, storage_error};

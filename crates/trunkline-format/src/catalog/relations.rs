@@ -71,6 +71,8 @@ describe_catalog! {
         /// `reltuples`: live rows as estimated by the last `VACUUM` or `ANALYZE`. `None` (-1 on
         /// disk) if neither has run yet.
         rows: Option<f32>,
+        /// `relallvisible`: blocks that were marked all-visible in its visibility map as of then.
+        all_visible: i32 = relallvisible,
         /// The OID of its TOAST table; 0 if it has none.
         toast: Oid = reltoastrelid,
         /// Whether it is shared by all databases.

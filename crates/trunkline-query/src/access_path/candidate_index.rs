@@ -12,7 +12,7 @@ use trunkline_engine::storage::Relation;
 use trunkline_format::Oid;
 use trunkline_format::btree::{Comparison, Order};
 use trunkline_format::catalog::{IndexRow, Persistence, RelationKind};
-use trunkline_sql::catalog::SqlCatalog;
+use trunkline_sql::catalog::{SqlCatalog, oids};
 
 use super::column_order::ColumnOrder;
 
@@ -28,8 +28,15 @@ pub(crate) struct CandidateIndex {
     /// The key columns that it can be searched for: those before the first one whose order only a
     /// server knows.
     pub(super) columns: Vec<IndexColumn>,
+    /// Why there are no more of them.
+    pub(super) unknown: Option<&'static str>,
+    /// For each of its columns, `INCLUDE` columns too, the place of the table's column whose values it
+    /// stores as they are; `None` for an expression.
+    stored: Vec<Option<usize>>,
     /// Whether it is unique.
     pub(super) unique: bool,
+    /// Whether it lacks the rows for which its predicate isn't true.
+    pub(super) is_partial: bool,
     /// All key columns, also those that it can't be searched for.
     pub(super) key_count: usize,
     /// Its size as of the last `VACUUM` or `ANALYZE`, in blocks.
@@ -65,7 +72,6 @@ impl CandidateIndex {
             (!row.ready, "it is not ready"),
             (!row.live, "it is being dropped"),
             (row.check_xmin, "it may lack rows of broken HOT chains (indcheckxmin)"),
-            (row.partial, "it is partial"),
         ];
         if let Some((_, why)) = reasons.iter().find(|(applies, _)| *applies) {
             return Err((*why).to_owned());
@@ -93,16 +99,16 @@ impl CandidateIndex {
             };
             break;
         }
-        if columns.is_empty() {
-            return Err(format!("its first column {}", unknown.unwrap_or("is missing")));
-        }
         Ok(Self {
             oid: row.index,
             name: String::from_utf8_lossy(&relation.name).into_owned(),
             key_count: index.layout().keys().len(),
+            stored: stored_columns(database, row),
             index,
             columns,
+            unknown,
             unique: row.unique,
+            is_partial: row.partial,
             pages: relation.pages,
             entries: relation.rows,
         })
@@ -119,6 +125,16 @@ pub(crate) struct KeyOperator {
 }
 
 impl CandidateIndex {
+    /// For each of its columns, the place of the table's column whose values it stores.
+    pub(crate) fn stored(&self) -> &[Option<usize>] {
+        &self.stored
+    }
+
+    /// Whether it stores all of these columns of the table.
+    pub(super) fn stores(&self, places: &[usize]) -> bool {
+        places.iter().all(|place| self.stored.contains(&Some(*place)))
+    }
+
     /// The place of a key column among the stored columns of the table.
     pub(crate) fn place_of(&self, at: usize) -> Option<usize> {
         self.columns.get(at).map(|column| column.place)
@@ -141,6 +157,9 @@ impl CandidateIndex {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TableIndexes {
     pub(crate) usable: Vec<Arc<CandidateIndex>>,
+    /// Partial indexes. They lack rows, so they are unusable until it is proven that the scan doesn't want
+    /// those ([`TableIndexes::with_implied`]).
+    pub(super) partial: Vec<Arc<CandidateIndex>>,
     /// Names and reasons.
     pub(crate) unusable: Vec<(String, String)>,
 }
@@ -149,6 +168,11 @@ impl TableIndexes {
     /// The places of the columns that an index can be searched for.
     pub(crate) fn columns(&self) -> impl Iterator<Item = usize> {
         self.usable.iter().flat_map(|index| &index.columns).map(|column| column.place)
+    }
+
+    /// Whether it has to be proven that an index may be used.
+    pub(crate) fn has_partial(&self) -> bool {
+        !self.partial.is_empty()
     }
 
     /// The indexes of a table, in the order of their OIDs.
@@ -161,6 +185,7 @@ impl TableIndexes {
         }
         for row in database.indexes_of(table.oid) {
             match CandidateIndex::new(database, row) {
+                Ok(index) if row.partial => found.partial.push(Arc::new(index)),
                 Ok(index) => found.usable.push(Arc::new(index)),
                 Err(why) => {
                     let name = database.relation(row.index).map(|index| index.name.to_vec());
@@ -173,9 +198,27 @@ impl TableIndexes {
     }
 }
 
-/// The files of the indexes that scans of a table may use, by OID. Their sizes are asked for before the
-/// statement is planned.
+/// The files of the indexes that scans of a table may use, partial ones too, by OID. Their sizes are asked for
+/// before the statement is planned.
 pub(crate) fn index_files(database: &Database, table: &RelationInfo) -> Vec<(Oid, Relation)> {
-    let indexes = TableIndexes::of(database, table).usable.into_iter();
+    let TableIndexes { usable, partial, .. } = TableIndexes::of(database, table);
+    let indexes = usable.into_iter().chain(partial);
     indexes.map(|index| (index.oid, index.index.relation().clone())).collect()
+}
+
+/// The places of the columns whose values an index stores as the table does. Most do, but `name_ops` stores
+/// C strings (`opckeytype`), which the decoder of entries knows.
+fn stored_columns(database: &Database, row: &IndexRow) -> Vec<Option<usize>> {
+    let columns = |oid| database.columns(database.relation(oid)?).ok();
+    let (own, table) = (columns(row.index).unwrap_or_default(), columns(row.table));
+    let stored = row.columns.iter().zip(own).enumerate().map(|(at, (number, own))| {
+        let place = usize::try_from(*number).ok()?.checked_sub(1)?;
+        let column = table?.get(place).filter(|column| !column.dropped)?;
+        let is_same = own.type_oid == column.type_oid && own.attribute == column.attribute;
+        let class = || database.operator_class(*row.classes.get(at)?);
+        let is_name = own.type_oid == oids::CSTRING
+            && class().is_some_and(|class| class.input_type == oids::NAME);
+        (is_same || is_name).then_some(place)
+    });
+    stored.collect()
 }

@@ -29,6 +29,8 @@ pub(crate) struct Choice<'a> {
     pub(crate) statistics: &'a TableStatistics,
     /// The places of the columns that filters or indexes are about.
     pub(crate) columns: &'a [usize],
+    /// The places of the columns that the scan decodes; `None` if it needs the rows themselves.
+    pub(crate) needed: Option<&'a [usize]>,
     pub(crate) settings: &'a PlannerSettings,
     /// The sizes of the indexes, in their order, in blocks; `None` if a file can't be used.
     pub(crate) index_blocks: &'a [Option<BlockNo>],
@@ -81,6 +83,7 @@ impl Choice<'_> {
             rows: self.rows,
             reads: f64::from(self.reads),
             filters: filters as f64,
+            all_visible: self.all_visible(),
         };
         let rows = (estimates.all(clauses) * self.rows).clamp(1.0, self.rows.max(1.0)).round();
         // With a limit, a path ends when it has found enough.
@@ -104,12 +107,21 @@ impl Choice<'_> {
         let found = searches.all(clauses);
         // What each index would cost at least.
         let mut costs: Vec<(String, Cost)> = Vec::new();
-        for one in &found {
-            let whole = self.settings.index_scan(&table, &one.size, &one.cost);
+        for one in found.iter().chain(&self.whole_indexes(&searches, &found)) {
+            let search = Arc::clone(&one.search);
+            let (whole, kind) = match self.is_index_only(&search.index) {
+                true => (
+                    self.settings.index_only_scan(&table, &one.size, &one.cost),
+                    PathKind::IndexOnly(search),
+                ),
+                false => (
+                    self.settings.index_scan(&table, &one.size, &one.cost),
+                    PathKind::Index(search),
+                ),
+            };
             let cost = whole.of_fraction(fraction);
             costs.push((one.search.index.name.clone(), cost));
             if cost.is_below(&best.cost) {
-                let kind = PathKind::Index(Arc::clone(&one.search));
                 let covered = one.conditions.covered.clone();
                 best = AccessPath { kind, cost, covered, ..best };
             }
@@ -145,7 +157,10 @@ impl Choice<'_> {
             let cost = costs.iter().find(|(name, _)| *name == index.name);
             let reason = match (cost, blocks) {
                 (_, None) => Reason::Unusable("its file can't be used".to_owned()),
-                (None, _) => Reason::NoCondition,
+                (None, _) => match index.unknown.filter(|_| index.columns.is_empty()) {
+                    Some(unknown) => Reason::Unusable(format!("its first column {unknown}")),
+                    None => Reason::NoCondition,
+                },
                 (Some((_, cost)), _) => Reason::Cost(*cost),
             };
             (index.name.clone(), reason)
@@ -195,6 +210,7 @@ impl Choice<'_> {
     pub(super) fn unique_columns(&self) -> Vec<usize> {
         let unique =
             self.indexes.usable.iter().filter(|index| index.unique && index.key_count == 1);
+        let unique = unique.filter(|index| !index.is_partial);
         unique.filter_map(|index| index.columns.first()).map(|column| column.place).collect()
     }
 }

@@ -35,6 +35,8 @@ pub struct PlannerSettings {
     pub enable_nestloop: bool,
     /// `enable_hashjoin`
     pub enable_hashjoin: bool,
+    /// `enable_indexonlyscan`
+    pub enable_indexonlyscan: bool,
 }
 
 impl Default for PlannerSettings {
@@ -51,6 +53,7 @@ impl Default for PlannerSettings {
             enable_bitmapscan: true,
             enable_nestloop: true,
             enable_hashjoin: true,
+            enable_indexonlyscan: true,
         }
     }
 }
@@ -91,6 +94,8 @@ pub(super) struct TableSize {
     pub(super) reads: f64,
     /// The number of conditions that are evaluated for each row.
     pub(super) filters: f64,
+    /// The fraction of its blocks that are all-visible (`allvisfrac`).
+    pub(super) all_visible: f64,
 }
 
 /// What is known about a search of an index.
@@ -172,11 +177,38 @@ impl PlannerSettings {
         search: &SearchSize,
         found: &SearchCost,
     ) -> Cost {
+        self.index_heap(table, search, found, 1.0)
+    }
+
+    /// `cost_index` of an index-only scan, which reads only those pages of the table that are not
+    /// all-visible.
+    pub(super) fn index_only_scan(
+        &self,
+        table: &TableSize,
+        search: &SearchSize,
+        found: &SearchCost,
+    ) -> Cost {
+        self.index_heap(table, search, found, 1.0 - table.all_visible)
+    }
+
+    /// The costs of a search and of `part` of the pages that it leads to.
+    fn index_heap(
+        &self,
+        table: &TableSize,
+        search: &SearchSize,
+        found: &SearchCost,
+        part: f64,
+    ) -> Cost {
         let rows = found.rows;
-        let most = self.pages_fetched(rows, table, search.pages);
-        let fewest = (search.selectivity * table.pages).ceil().max(1.0);
+        let most = (self.pages_fetched(rows, table, search.pages) * part).ceil();
+        let fewest = ((search.selectivity * table.pages).ceil().max(1.0) * part).ceil();
         let random = most * self.random_read(most, table.reads);
-        let in_order = self.random_read(fewest, table.reads) + (fewest - 1.0) * self.seq_page_cost;
+        let in_order = match fewest {
+            fewest if fewest >= 1.0 => {
+                self.random_read(fewest, table.reads) + (fewest - 1.0) * self.seq_page_cost
+            }
+            _ => 0.0,
+        };
         let correlated = search.correlation * search.correlation;
         let pages = random + correlated * (in_order.min(random) - random);
         let row = self.cpu_tuple_cost + self.cpu_operator_cost * table.filters;
@@ -247,7 +279,7 @@ mod tests {
     use super::*;
 
     const TABLE: TableSize =
-        TableSize { pages: 1000.0, rows: 100_000.0, reads: 16.0, filters: 1.0 };
+        TableSize { pages: 1000.0, rows: 100_000.0, reads: 16.0, filters: 1.0, all_visible: 0.0 };
 
     fn close(found: f64, expected: f64) {
         assert!((found - expected).abs() < 1e-6, "{found}, not {expected}");
@@ -318,6 +350,14 @@ mod tests {
         let sorted = SearchSize { correlation: -1.0, ..search };
         let scan = settings.index_scan(&TABLE, &sorted, &found);
         close(scan.total, found.cost.total + (1.0 + 3.0 / 10.0) + 9.0 + 12.5);
+        // Without looking at the table, only the entries and the rows cost something.
+        let seen = TableSize { all_visible: 1.0, ..TABLE };
+        let scan = settings.index_only_scan(&seen, &search, &found);
+        close(scan.total, found.cost.total + 12.5);
+        // A third of 667 pages, rounded up.
+        let partly = TableSize { all_visible: 2.0 / 3.0, ..TABLE };
+        let scan = settings.index_only_scan(&partly, &search, &found);
+        close(scan.total, found.cost.total + 223.0 * 1.1875 + 12.5);
     }
 
     #[test]

@@ -97,6 +97,12 @@ impl Searches<'_> {
             (Some(entries), known) if known > 0 => f64::from(entries) / f64::from(known) * pages,
             _ => self.table.rows,
         };
+        // A partial index has only some of the rows. Its predicate may be about other columns than the
+        // conditions, or about the same ones.
+        let part = match index.is_partial {
+            true => (entries / self.table.rows.max(1.0)).min(1.0),
+            false => 1.0,
+        };
         let (mut selectivity, mut boundary, mut descents) = (1.0, 1.0, 1.0);
         let mut is_boundary = true;
         // Nothing is skipped behind the last column with a condition.
@@ -154,7 +160,7 @@ impl Searches<'_> {
             pages,
             entries,
             height: if pages > 1.0 { pages.log(300.0).ceil() } else { 0.0 },
-            selectivity,
+            selectivity: f64::min(selectivity, part),
             boundary,
             descents,
             conditions: (conditions.len() + keys.len()) as f64,

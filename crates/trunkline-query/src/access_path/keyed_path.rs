@@ -52,6 +52,7 @@ impl Choice<'_> {
             rows: self.rows,
             reads: f64::from(self.reads),
             filters: filters.len() as f64,
+            all_visible: 0.0,
         };
         let searches = Searches {
             settings: self.settings,
@@ -127,7 +128,8 @@ impl PlannerSettings {
 mod tests {
     use super::*;
 
-    const TABLE: TableSize = TableSize { pages: 1000.0, rows: 100_000.0, reads: 1.0, filters: 0.0 };
+    const TABLE: TableSize =
+        TableSize { pages: 1000.0, rows: 100_000.0, reads: 1.0, filters: 0.0, all_visible: 0.0 };
 
     /// A look-up of one row through a unique index.
     const LOOK_UP: SearchSize = SearchSize {

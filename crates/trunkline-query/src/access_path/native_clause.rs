@@ -9,11 +9,12 @@ use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr as PlanExpr, Operator};
 use trunkline_format::btree::Comparison;
+use trunkline_sql::bound::{ColumnId, Expr};
 use trunkline_sql::values::{Carrier, PayloadReader};
 
 use super::bound_clause::BoundClauses;
 use super::clause::{
-    Clause, Constant, FilterColumn, Operation, Test, boolean_test, commuted, test,
+    Clause, ColumnTest, Constant, FilterColumn, Operation, Test, boolean_test, commuted, test,
 };
 use crate::environment::Environment;
 use crate::expression::ProgramFunction;
@@ -67,6 +68,43 @@ impl<'a> Clauses<'a> {
                 function.map_or(Clause::Other, |function| self.program(function, &call.args))
             }
             _ => Clause::Other,
+        }
+    }
+
+    /// The conditions that we evaluate ourselves, as they were written, with the places of their columns.
+    /// All of them must be true.
+    pub(crate) fn expressions(&self, filter: &PlanExpr) -> Vec<(Expr, Vec<(ColumnId, usize)>)> {
+        match filter {
+            PlanExpr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+                [self.expressions(left), self.expressions(right)].concat()
+            }
+            PlanExpr::ScalarFunction(call) => {
+                let function = call.func.inner().downcast_ref::<ProgramFunction>();
+                let Some(function) = function else { return Vec::new() };
+                let columns = function.columns().iter().zip(&call.args);
+                let places = columns.filter_map(|(id, argument)| match argument {
+                    PlanExpr::Column(column) => Some((*id, (self.columns)(&column.name)?.place)),
+                    _ => None,
+                });
+                vec![(function.shown().clone(), places.collect())]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Comparisons for equality that must be false for all of a filter to be true.
+    pub(crate) fn unequal(&self, filter: &PlanExpr) -> Vec<ColumnTest> {
+        match filter {
+            PlanExpr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+                [self.unequal(left), self.unequal(right)].concat()
+            }
+            PlanExpr::BinaryExpr(BinaryExpr { left, op: Operator::NotEq, right }) => {
+                match self.comparison(left, Operator::Eq, right) {
+                    Clause::Test(test) => vec![test],
+                    _ => Vec::new(),
+                }
+            }
+            _ => Vec::new(),
         }
     }
 

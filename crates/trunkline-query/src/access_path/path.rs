@@ -34,6 +34,9 @@ pub(crate) enum PathKind {
     Sequential,
     /// The rows that an index leads to.
     Index(Arc<IndexSearch>),
+    /// The columns of the entries of an index, without the rows that they lead to where the
+    /// visibility map allows that.
+    IndexOnly(Arc<IndexSearch>),
     /// The rows of a bitmap, in the order of their blocks.
     Bitmap(BitmapNode),
 }

@@ -40,7 +40,7 @@ impl AccessPath {
     fn index_names(&self) -> Vec<String> {
         let searches = match &self.kind {
             PathKind::Sequential => Vec::new(),
-            PathKind::Index(search) => vec![&**search],
+            PathKind::Index(search) | PathKind::IndexOnly(search) => vec![&**search],
             PathKind::Bitmap(node) => node.searches(),
         };
         searches.into_iter().map(|search| search.index.name.clone()).collect()

@@ -23,20 +23,6 @@ use crate::access_path::{BitmapNode, IndexSearch, PathKind};
 use crate::scan::{IndexCounts, ScanCounts, ScanExec};
 
 impl Describer<'_> {
-    /// The node of a scan through an index, without its conditions.
-    pub(super) fn index_node(&self, search: &IndexSearch, relation: &str) -> PlanNode {
-        let mut node = PlanNode::new("Index Scan");
-        let index = self.expressions.printer.quoted(&search.index.name);
-        let (backward, direction) = match search.is_backward() {
-            true => (" Backward", "Backward"),
-            false => ("", "Forward"),
-        };
-        node.title = format!("Index Scan{backward} using {index} on {relation}");
-        node.kind.push(("Scan Direction", Value::Text(direction.to_owned())));
-        node.kind.push(("Index Name", Value::Text(search.index.name.clone())));
-        node
-    }
-
     /// Adds the conditions of a scan through indexes. `keys` are columns of an index that it is searched
     /// for, and the values of the outer rows.
     pub(super) fn index_details(
@@ -48,9 +34,10 @@ impl Describer<'_> {
     ) -> Result<(), SqlError> {
         match &scan.path().kind {
             PathKind::Sequential => {}
-            // A whole index is only scanned for its order.
-            PathKind::Index(search) if search.conditions.is_empty() => {}
-            PathKind::Index(search) => {
+            // A whole index is scanned for its order, or instead of its table.
+            PathKind::Index(search) | PathKind::IndexOnly(search)
+                if search.conditions.is_empty() && keys.is_empty() => {}
+            PathKind::Index(search) | PathKind::IndexOnly(search) => {
                 let (table, expressions) = (scan.access().table(), &self.expressions);
                 let texts = expressions.index_conditions(search, table, alias, keys)?;
                 node.push(Detail::text("Index Cond", all_of(&texts)));

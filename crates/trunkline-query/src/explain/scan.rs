@@ -42,19 +42,7 @@ impl Describer<'_> {
             relation = format!("{relation} {}", quoted(alias));
         }
         let path = scan.path();
-        let mut node = match &path.kind {
-            PathKind::Sequential => PlanNode::new("Seq Scan"),
-            PathKind::Index(search) => self.index_node(search, &relation),
-            PathKind::Bitmap(_) => {
-                let mut node = PlanNode::new("Bitmap Heap Scan");
-                node.title = format!("Bitmap Heap Scan on {relation}");
-                node
-            }
-        };
-        if let PathKind::Sequential = path.kind {
-            let prefix = if parallel { "Parallel " } else { "" };
-            node.title = format!("{prefix}Seq Scan on {relation}");
-        }
+        let mut node = self.path_node(&path.kind, &relation, parallel);
         node.kind.push(("Parallel Aware", Value::Bool(parallel)));
         node.kind.push(("Relation Name", Value::Text(name.table.clone())));
         if self.options.verbose {
@@ -83,6 +71,10 @@ impl Describer<'_> {
         if has_filter && is_measured {
             node.push(self.removed("Rows Removed by Filter", mean(sum.removed)));
         }
+        if is_measured && matches!(path.kind, PathKind::IndexOnly(_)) {
+            // As in PostgreSQL, of all executions together.
+            node.push(Detail::count("Heap Fetches", sum.heap_fetches));
+        }
         self.bitmap_inputs(&mut node, scan, alias, &sum)?;
         if self.options.verbose {
             node.details.extend(unused_indexes(&path.unused));
@@ -109,6 +101,32 @@ impl Describer<'_> {
             }
         }
         Ok(node)
+    }
+
+    /// The node of an access path: its name, its title, and its index.
+    fn path_node(&self, path: &PathKind, relation: &str, parallel: bool) -> PlanNode {
+        let (name, search) = match path {
+            PathKind::Sequential => ("Seq Scan", None),
+            PathKind::Index(search) => ("Index Scan", Some(search)),
+            PathKind::IndexOnly(search) => ("Index Only Scan", Some(search)),
+            PathKind::Bitmap(_) => ("Bitmap Heap Scan", None),
+        };
+        let mut node = PlanNode::new(name);
+        let prefix = if parallel { "Parallel " } else { "" };
+        match search {
+            Some(search) => {
+                let index = self.expressions.printer.quoted(&search.index.name);
+                let (backward, direction) = match search.is_backward() {
+                    true => (" Backward", "Backward"),
+                    false => ("", "Forward"),
+                };
+                node.title = format!("{name}{backward} using {index} on {relation}");
+                node.kind.push(("Scan Direction", Value::Text(direction.to_owned())));
+                node.kind.push(("Index Name", Value::Text(search.index.name.clone())));
+            }
+            None => node.title = format!("{prefix}{name} on {relation}"),
+        }
+        node
     }
 
     /// Rows that a condition has removed. Text shows them if there are any.

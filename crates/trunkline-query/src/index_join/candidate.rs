@@ -137,15 +137,17 @@ impl<'j> Candidate<'j> {
             index: Arc::clone(&found.search.index),
             conditions: found.search.conditions.clone(),
             ranges: None,
+            order: None,
             entries: found.entries,
         });
-        let scan = self.scan.with_path(AccessPath {
+        let path_of_keys = AccessPath {
             kind: PathKind::Index(Arc::clone(&path)),
             cost: found.cost,
             rows: Some(matches.round().max(1.0)),
             covered: found.covered,
             unused: Vec::new(),
-        });
+        };
+        let scan = self.scan.with_path(path_of_keys, None);
         let work_mem = scan.access().work_mem() as f64;
         let keys_max = (work_mem / (KEY_BYTES + ENTRY_BYTES * found.entries)) as usize;
         let (left, right) = (self.join.left().schema(), self.join.right().schema());

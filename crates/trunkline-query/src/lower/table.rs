@@ -1,19 +1,24 @@
 //! Tables, with the tables that inherit from them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, Union};
-use trunkline_engine::catalog::{Database, RelationInfo};
+use trunkline_engine::catalog::{Database, RelationInfo, TableFiles};
 use trunkline_engine::storage::Relation as RelationFiles;
 use trunkline_format::Oid;
 use trunkline_sql::SqlError;
-use trunkline_sql::bound::{BoundStatement, Relation, TableScan, with_stack};
+use trunkline_sql::bound::{
+    BoundStatement, ColumnId, Relation, TableColumn, TableScan, with_stack,
+};
 
 use super::planner::{Lowering, TableSource, field, planned};
-use crate::access_path::index_files;
+use crate::access_path::{index_files, index_only_files};
 use crate::expression::column_name;
-use crate::scan::{PathSource, ScanColumns, ScanTable, TableAccess, table_files};
+use crate::scan::{
+    PathSource, ScanColumns, ScanTable, TableAccess, stored_places, table_files, visibility_map,
+};
 
 /// The tables whose rows are those of `parent`: itself, or tables that inherit from it.
 fn scanned<'d>(
@@ -39,8 +44,8 @@ pub(crate) fn only_table<'d>(database: &'d Database, scan: &TableScan) -> Option
 }
 
 /// The files of all tables that a statement reads, and of the indexes that it may use. Those without
-/// files are left out: they are reported when they are lowered. A statement without conditions and
-/// sorts uses no index, so that `SELECT count(*)` doesn't ask for the sizes of all indexes of a thousand partitions.
+/// files are left out: they are reported when they are lowered. A statement without conditions and sorts uses at
+/// most one index, so that `SELECT count(*)` doesn't ask for the sizes of all indexes of a thousand partitions.
 pub(crate) fn scanned_files(
     statement: &BoundStatement,
     database: &Database,
@@ -49,11 +54,26 @@ pub(crate) fn scanned_files(
     let subqueries = &statement.subqueries;
     let queries = subqueries.ids().into_iter().map(|id| subqueries.get(id));
     let queries: Vec<_> = queries.chain([&statement.query]).collect();
-    let indexes = queries.iter().any(|query| may_use_index(&query.relation));
+    let may_search = queries.iter().any(|query| may_use_index(&query.relation));
+    let outputs = queries.iter().flat_map(|query| &query.output);
+    let mut used: BTreeSet<ColumnId> = outputs.map(|column| column.id).collect();
+    statement.query.relation.used(subqueries, &mut |id| {
+        used.insert(id);
+    });
+    let wanted = WantedFiles { database, may_search, used };
     for query in queries {
-        add_files(&query.relation, database, indexes, &mut files);
+        wanted.add(&query.relation, &mut files);
     }
     files
+}
+
+/// Which files of tables a statement may read.
+struct WantedFiles<'a> {
+    database: &'a Database,
+    /// Whether the statement may search any index, or read it for its order.
+    may_search: bool,
+    /// The columns that the statement uses, whichever tables they are from.
+    used: BTreeSet<ColumnId>,
 }
 
 /// Whether rows are filtered, joined or sorted anywhere below.
@@ -64,23 +84,29 @@ fn may_use_index(relation: &Relation) -> bool {
     found
 }
 
-fn add_files(
-    relation: &Relation,
-    database: &Database,
-    indexes: bool,
-    files: &mut Vec<(Oid, RelationFiles)>,
-) {
-    if let Relation::Table(scan) = relation
-        && let Some(parent) = database.relation(scan.table)
-    {
-        for table in scanned(database, parent, scan.inherit) {
-            files.extend(table_files(database, table).ok().map(|found| (table.oid, found.rows)));
-            if indexes {
-                files.extend(index_files(database, table));
+impl WantedFiles<'_> {
+    fn add(&self, relation: &Relation, files: &mut Vec<(Oid, RelationFiles)>) {
+        let database = self.database;
+        if let Relation::Table(scan) = relation
+            && let Some(parent) = database.relation(scan.table)
+        {
+            let used = scan.columns.iter().filter(|column| self.used.contains(&column.id));
+            let used: Vec<TableColumn> = used.copied().collect();
+            for table in scanned(database, parent, scan.inherit) {
+                let Ok(TableFiles { rows, .. }) = table_files(database, table) else { continue };
+                if let Some(needed) = stored_places(database, parent, table, &used) {
+                    let map = (&rows, visibility_map as fn(&_) -> _);
+                    let conditions = self.may_search;
+                    files.extend(index_only_files(database, table, map, &needed, conditions));
+                }
+                files.push((table.oid, rows));
+                if self.may_search {
+                    files.extend(index_files(database, table));
+                }
             }
         }
+        with_stack(|| relation.inputs(|input| self.add(input, files)));
     }
-    with_stack(|| relation.inputs(|input| add_files(input, database, indexes, files)));
 }
 
 impl Lowering<'_> {

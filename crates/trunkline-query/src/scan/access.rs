@@ -14,9 +14,10 @@ use trunkline_engine::index_scan::{IndexScanOptions, IndexedTable};
 use trunkline_engine::pool::{Backend, Strategy};
 use trunkline_engine::read_stream::{StatementStreams, StreamOptions};
 use trunkline_engine::settings::Settings;
+use trunkline_engine::storage::Relation;
 use trunkline_engine::transactions::Transactions;
 use trunkline_format::catalog::RelationKind;
-use trunkline_format::{BLOCK_SIZE, BlockNo, Oid};
+use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Oid};
 use trunkline_sql::{SqlError, SqlState};
 
 use super::cancellation::Cancellation;
@@ -98,6 +99,11 @@ pub(crate) fn table_files(
             .ok_or_else(|| SqlError::internal("a sequence without files")),
         _ => database.table_files(relation).map_err(|error| catalog_error(&error)),
     }
+}
+
+/// The visibility map of a table.
+pub(crate) fn visibility_map(rows: &Relation) -> Relation {
+    rows.storage().relation(rows.locator(), Fork::Vm)
 }
 
 impl fmt::Debug for TableAccess {
@@ -206,6 +212,12 @@ impl TableAccess {
     /// The size of an index that may be used, in blocks; `None` if its file can't be used.
     pub(super) fn index_blocks(&self, index: Oid) -> Option<BlockNo> {
         self.sizes.blocks(index).ok()
+    }
+
+    /// The table's visibility map with its length in blocks; `None` if its size was not asked for.
+    pub(super) fn visibility_map(&self) -> Option<(Relation, BlockNo)> {
+        let blocks = self.sizes.map_blocks(self.table)?;
+        Some((visibility_map(&self.files.rows), blocks))
     }
 
     /// The table with an index.

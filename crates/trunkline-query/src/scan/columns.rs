@@ -89,18 +89,11 @@ impl ScanColumns {
                 return system_column(column.number);
             }
             let number = usize::try_from(column.number).unwrap_or_default();
-            let place = number.checked_sub(1).ok_or_else(|| {
-                SqlError::unsupported("a whole-row reference is not supported by trunkline")
-            })?;
-            let wanted = parent_columns.get(place).ok_or_else(|| missing_column(parent, number))?;
-            let place = match parent.oid == relation.oid {
-                true => place,
-                false => {
-                    let same = |own: &ColumnInfo| !own.dropped && own.name == wanted.name;
-                    let found = own_columns.iter().position(same);
-                    found.ok_or_else(|| missing_column(relation, number))?
-                }
-            };
+            if number == 0 {
+                let message = "a whole-row reference is not supported by trunkline";
+                return Err(SqlError::unsupported(message));
+            }
+            let place = place_of((parent, parent_columns), (relation, own_columns), number)?;
             let own = own_columns.get(place).ok_or_else(|| missing_column(relation, number))?;
             stored_column(environment, own, place)
         });
@@ -144,15 +137,6 @@ impl ScanColumns {
         widths.sum()
     }
 
-    /// A decoded column as filters see it; `None` for system columns.
-    pub(super) fn filter_column(&self, number: usize) -> Option<FilterColumn> {
-        let decoded = self.decoded.get(number)?;
-        match decoded.source {
-            Source::Stored { place, .. } => Some(FilterColumn { place, carrier: decoded.carrier }),
-            Source::System(_) => None,
-        }
-    }
-
     /// The same columns, and behind them the number of the key that has led to each row.
     pub(super) fn with_key_number(&self) -> Self {
         let mut columns = self.clone();
@@ -166,12 +150,63 @@ impl ScanColumns {
         columns
     }
 
+    /// The places of the stored columns; `None` if a system column is decoded, too, that only the
+    /// rows themselves have.
+    pub(super) fn stored_places(&self) -> Option<Vec<usize>> {
+        let mut places = Vec::new();
+        for column in &self.decoded {
+            match column.source {
+                Source::Stored { place, .. } => places.push(place),
+                Source::System(SystemColumn::TableOid) => {}
+                Source::System(_) => return None,
+            }
+        }
+        Some(places)
+    }
+
     /// Only these columns, in this order.
     pub(super) fn select(&self, places: &[usize]) -> Self {
         let decoded = places.iter().filter_map(|&place| self.decoded.get(place).cloned());
         Self { decoded: decoded.collect(), ..self.clone() }
     }
 }
+
+/// The place of column `number` of `parent` among the columns of `relation`, which is the same table or
+/// one that inherits from it.
+fn place_of(
+    (parent, parent_columns): (&RelationInfo, &[ColumnInfo]),
+    (relation, own_columns): (&RelationInfo, &[ColumnInfo]),
+    number: usize,
+) -> Result<usize, SqlError> {
+    let place = number.wrapping_sub(1);
+    let wanted = parent_columns.get(place).ok_or_else(|| missing_column(parent, number))?;
+    if parent.oid == relation.oid {
+        return Ok(place);
+    }
+    let same = |own: &ColumnInfo| !own.dropped && own.name == wanted.name;
+    own_columns.iter().position(same).ok_or_else(|| missing_column(relation, number))
+}
+
+/// The places of `columns` of `parent` in `relation`, before anything is decoded. `None` if one of them
+/// is a system column that only the rows themselves have, or is missing, which the scan will report.
+pub(crate) fn stored_places(
+    database: &Database,
+    parent: &RelationInfo,
+    relation: &RelationInfo,
+    columns: &[TableColumn],
+) -> Option<Vec<usize>> {
+    let parent_columns = (parent, database.columns(parent).ok()?);
+    let own_columns = (relation, database.columns(relation).ok()?);
+    let stored = columns.iter().filter(|column| column.number != TABLE_OID);
+    let places = stored.map(|column| {
+        let number = usize::try_from(column.number).ok()?;
+        place_of(parent_columns, own_columns, number).ok()
+    });
+    places.collect()
+}
+
+/// The number of the system column `tableoid`.
+const TABLE_OID: i16 = -6;
 
 fn stored_column(
     environment: &Environment,
@@ -207,7 +242,7 @@ fn system_column(number: i16) -> Result<Decoded, SqlError> {
         -3 => ("cmin", SystemColumn::Command, Carrier::UInt32),
         -4 => ("xmax", SystemColumn::Xmax, Carrier::UInt32),
         -5 => ("cmax", SystemColumn::Command, Carrier::UInt32),
-        -6 => ("tableoid", SystemColumn::TableOid, Carrier::UInt32),
+        TABLE_OID => ("tableoid", SystemColumn::TableOid, Carrier::UInt32),
         _ => return Err(SqlError::internal(format!("there is no system column {number}"))),
     };
     let (has_header, is_text, source) = (false, false, Source::System(column));

@@ -20,6 +20,8 @@ pub(crate) struct ScanCounts {
     pub(crate) streams: StreamStats,
     /// Hits, reads and times, those of TOAST included.
     pub(crate) buffers: Tally,
+    /// Entries for which an index-only scan has looked at the table.
+    pub(crate) heap_fetches: u64,
     /// Pages of a bitmap whose rows were known.
     pub(crate) exact: u64,
     /// Pages of a bitmap whose rows were not known.
@@ -51,6 +53,7 @@ impl ScanCounts {
         self.removed_late += other.removed_late;
         self.streams.add(&other.streams);
         self.buffers.add(&other.buffers);
+        self.heap_fetches += other.heap_fetches;
         self.exact += other.exact;
         self.lossy += other.lossy;
         if self.indexes.len() < other.indexes.len() {

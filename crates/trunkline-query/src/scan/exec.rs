@@ -32,6 +32,7 @@ use trunkline_engine::read_stream::ParallelRange;
 use super::access::TableAccess;
 use super::columns::ScanColumns;
 use super::counters::{ScanCounters, ScanCounts};
+use super::entry_reader::EntryReader;
 use super::partition_reader::PartitionReader;
 use super::path_source::SearchBasis;
 use crate::access_path::{AccessPath, OrderedChoice, PathKind};
@@ -193,6 +194,9 @@ impl DisplayAs for ScanExec {
                 let index = &search.index.name;
                 write!(f, "Index Scan{backward} using {index} on {:?}", self.access)?;
             }
+            PathKind::IndexOnly(search) => {
+                write!(f, "Index Only Scan using {} on {:?}", search.index.name, self.access)?;
+            }
             PathKind::Bitmap(_) => write!(f, "Bitmap Heap Scan on {:?}", self.access)?,
         }
         let filters = self.filters.iter().chain(&self.dynamic_filters);
@@ -258,15 +262,21 @@ impl ExecutionPlan for ScanExec {
         let columns = self.columns.clone();
         let access = (self.access.clone(), Arc::clone(&self.path));
         let decoded = Arc::clone(&self.decoded);
-        Ok(Box::pin(cooperative(ScanStream {
-            reader: PartitionReader::new(
-                access,
-                parts,
-                unordered,
+        let counters = (self.counters.clone(), partition);
+        let reader = match &self.path.kind {
+            PathKind::IndexOnly(search) => Reader::Entries(Box::new(EntryReader::new(
+                (self.access.clone(), Arc::clone(search)),
                 columns,
                 decoded,
-                (self.counters.clone(), partition),
-            ),
+                counters,
+                self.fetch,
+            ))),
+            _ => Reader::Pages(Box::new(PartitionReader::new(
+                access, parts, unordered, columns, decoded, counters,
+            ))),
+        };
+        Ok(Box::pin(cooperative(ScanStream {
+            reader,
             filters: self.divided_filters(),
             dynamic_filters: self.dynamic_filters.clone(),
             left: self.fetch,
@@ -319,9 +329,15 @@ impl ExecutionPlan for ScanExec {
     }
 }
 
+/// Where batches come from.
+enum Reader {
+    Pages(Box<PartitionReader>),
+    Entries(Box<EntryReader>),
+}
+
 /// The batches of one partition.
 struct ScanStream {
-    reader: PartitionReader,
+    reader: Reader,
     /// Those that the conditions on indexes cover, and the others.
     filters: [Vec<Arc<dyn PhysicalExpr>>; 2],
     dynamic_filters: Vec<Arc<dyn PhysicalExpr>>,
@@ -398,9 +414,11 @@ impl Stream for ScanStream {
                 return Poll::Ready(None);
             }
             let wanted = self.left;
-            let Some(batch) = ready!(self.reader.poll_batch(context, wanted)) else {
-                return Poll::Ready(None);
+            let batch = match &mut self.reader {
+                Reader::Pages(reader) => reader.poll_batch(context, wanted),
+                Reader::Entries(reader) => reader.poll_batch(context),
             };
+            let Some(batch) = ready!(batch) else { return Poll::Ready(None) };
             let batch = batch.map_err(to_datafusion).and_then(|batch| self.result(batch));
             match batch {
                 Ok(batch) if batch.num_rows() == 0 => {}

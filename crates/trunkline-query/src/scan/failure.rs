@@ -7,7 +7,8 @@ use trunkline_engine::heap::{HeapError, RowError, ToastError};
 use trunkline_engine::index_scan::IndexScanError;
 use trunkline_engine::pool::ReadError;
 use trunkline_engine::storage::{Relation, StorageError};
-use trunkline_format::Tid;
+use trunkline_format::btree::Fault;
+use trunkline_format::{BlockNo, Tid};
 use trunkline_sql::{SqlError, SqlState};
 
 use super::cancellation::cancelled;
@@ -73,6 +74,24 @@ pub(super) fn value_error(
     let location = relation.location(tid.block).at_item(tid.item);
     let message = format!("invalid value in column \"{column}\" of row in {location}: {problem}");
     SqlError::new(SqlState::DATA_CORRUPTED, message)
+}
+
+/// An entry of an index that can't be read, with its file and block. The fault names the line pointer.
+pub(super) fn entry_error(index: &Relation, leaf: BlockNo, fault: &Fault) -> SqlError {
+    let location = index.location(leaf);
+    SqlError::new(SqlState::INDEX_CORRUPTED, format!("{location}: {fault}"))
+}
+
+/// A value of an index entry that can't be read, with its file, block, line pointer and column.
+pub(super) fn entry_value_error(
+    index: &Relation,
+    (leaf, item): (BlockNo, u16),
+    column: &str,
+    problem: &dyn fmt::Display,
+) -> SqlError {
+    let location = index.location(leaf).at_item(item);
+    let message = format!("invalid value in column \"{column}\" of entry in {location}: {problem}");
+    SqlError::new(SqlState::INDEX_CORRUPTED, message)
 }
 
 /// A value that can't be fetched from the TOAST table.

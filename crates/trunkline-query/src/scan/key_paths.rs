@@ -29,7 +29,7 @@ impl ScanExec {
     /// Statistics are used if they have been read.
     pub(crate) fn keyed_path(&self, keys: &[KeyColumn], loops: f64) -> Option<KeyedPath> {
         let SearchBasis { source, clauses } = self.basis()?;
-        let PathSource { environment, database, table } = source;
+        let PathSource { environment, database, table, .. } = source;
         let table = database.relation(*table)?;
         let access: &TableAccess = self.access();
         let indexes = TableIndexes::of(database, table);
@@ -48,6 +48,7 @@ impl ScanExec {
             indexes: &indexes,
             statistics: &statistics.unwrap_or_default(),
             columns: &columns,
+            needed: None,
             settings: access.planner(),
             index_blocks: &blocks,
             blocks: access.blocks(),
@@ -57,6 +58,7 @@ impl ScanExec {
             tasks: 1,
             fetch: None,
             is_estimated: true,
+            is_sorted: false,
         };
         choice.keyed_path(clauses, keys, loops)
     }

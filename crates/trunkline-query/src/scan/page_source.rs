@@ -57,6 +57,10 @@ impl PageSource {
                     Self::Index(access.streams.register(scan))
                 }
             },
+            // Their entries are read by `EntryReader`.
+            PathKind::IndexOnly(_) => {
+                return Err(SqlError::internal("an index-only scan returns no pages"));
+            }
             PathKind::Bitmap(node) => Self::Bitmap(Box::new(BitmapSource::new(access, node))),
         })
     }

@@ -30,7 +30,7 @@ use super::row_decoder::{Fetched, ROWS_PER_PAGE, RowDecoder};
 use crate::access_path::AccessPath;
 
 /// The rows of the first batch, so that the first rows are available soon.
-const FIRST_ROWS: usize = 256;
+pub(super) const FIRST_ROWS: usize = 256;
 
 /// The most rows of any other batch. Each has twice as many as the one before, so that a consumer that
 /// stops early has not let the scan read much more than it needed.

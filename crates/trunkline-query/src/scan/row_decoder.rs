@@ -336,7 +336,11 @@ fn append_missing(
 
 /// The payload as the carrier needs it: text in UTF-8.
 #[inline]
-fn text<'p>(column: &Decoded, columns: &ScanColumns, payload: &'p [u8]) -> Option<Cow<'p, [u8]>> {
+pub(super) fn text<'p>(
+    column: &Decoded,
+    columns: &ScanColumns,
+    payload: &'p [u8],
+) -> Option<Cow<'p, [u8]>> {
     match column.is_text {
         true => columns.encoding.decode(payload),
         false => Some(Cow::Borrowed(payload)),

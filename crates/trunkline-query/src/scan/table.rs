@@ -9,6 +9,7 @@ use datafusion::common::{Result as PlanResult, Statistics, ToDFSchema};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
+use trunkline_engine::catalog::RelationInfo;
 use trunkline_format::Oid;
 use trunkline_format::catalog::ColumnStatisticsRow;
 use trunkline_sql::{SqlError, SqlState};
@@ -19,7 +20,7 @@ use super::columns::{ScanColumns, catalog_error};
 use super::exec::ScanExec;
 use super::path_source::{PathSource, SearchBasis};
 use crate::access_path::{
-    AccessPath, Choice, Clause, Clauses, OrderedChoice, PathKind, STATISTICS, TableIndexes,
+    AccessPath, Choice, Clause, Clauses, Facts, OrderedChoice, PathKind, STATISTICS, TableIndexes,
     TableStatistics,
 };
 use crate::error::to_datafusion;
@@ -52,10 +53,27 @@ impl ScanTable {
         filters.iter().map(|filter| clauses.of(filter)).collect()
     }
 
+    /// The indexes of the table, partial ones if the filters imply their predicates.
+    fn indexes(&self, table: &RelationInfo, filters: &[Expr], clauses: &[Clause]) -> TableIndexes {
+        let PathSource { environment, database, .. } = &self.source;
+        let indexes = TableIndexes::of(database, table);
+        if !indexes.has_partial() {
+            return indexes;
+        }
+        let columns = |name: &str| self.columns.filter_column(self.schema.index_of(name).ok()?);
+        let written = Clauses::new(environment, &columns);
+        let expressions: Vec<_> =
+            filters.iter().flat_map(|filter| written.expressions(filter)).collect();
+        let unequal: Vec<_> = filters.iter().flat_map(|filter| written.unequal(filter)).collect();
+        let facts = Facts { clauses, expressions: &expressions, unequal: &unequal };
+        indexes.with_implied(environment, database, table, facts)
+    }
+
     /// Chooses how a scan with these filters gets to its rows.
     async fn path(
         &self,
-        clauses: &[Clause],
+        (filters, clauses): (&[Expr], &[Clause]),
+        needed: Option<&[usize]>,
         tasks: usize,
         fetch: Option<usize>,
     ) -> Result<(AccessPath, Option<OrderedChoice>), SqlError> {
@@ -63,12 +81,12 @@ impl ScanTable {
         let Some(table) = database.relation(*table) else {
             return Ok((AccessPath::sequential(), None));
         };
-        let indexes = TableIndexes::of(database, table);
+        let indexes = self.indexes(table, filters, clauses);
         // If no index can be searched for anything, and no order is asked for, nothing is to be chosen or
         // estimated.
         let is_sorted = *is_sorted && fetch.is_none();
         let is_known = is_sorted || clauses.iter().any(|clause| *clause != Clause::Other);
-        let is_estimated = is_known && !indexes.usable.is_empty();
+        let is_estimated = is_known && indexes.columns().next().is_some();
         let mut columns = Vec::new();
         if is_known {
             clauses.iter().for_each(|clause| clause.add_columns(&mut columns));
@@ -95,6 +113,7 @@ impl ScanTable {
             indexes: &indexes,
             statistics: &statistics,
             columns: &columns,
+            needed: needed.filter(|_| self.access.visibility_map().is_some()),
             settings: self.access.planner(),
             index_blocks: &blocks,
             blocks: self.access.blocks(),
@@ -195,13 +214,15 @@ impl TableProvider for ScanTable {
         let by_name = schema.as_ref().clone().to_dfschema()?;
         let most = self.access.partitions_max();
         let partitions = state.config().target_partitions().min(most);
+        let columns = self.columns.select(&decoded);
+        let needed = columns.stored_places();
         let clauses = self.clauses(filters);
-        let path = self.path(&clauses, partitions, limit).await;
+        let known = (filters, &*clauses);
+        let path = self.path(known, needed.as_deref(), partitions, limit).await;
         let (path, ordered) = path.map_err(to_datafusion)?;
         let filters =
             filters.iter().map(|filter| state.create_physical_expr(filter.clone(), &by_name));
         let filters = filters.collect::<PlanResult<Vec<_>>>()?;
-        let columns = self.columns.select(&decoded);
         let partitions = match path.kind {
             PathKind::Sequential => partitions,
             _ => 1,

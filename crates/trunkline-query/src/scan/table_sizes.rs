@@ -1,4 +1,5 @@
-//! The sizes of the tables of a statement, and of their indexes, which workers ask for.
+//! The sizes of the tables of a statement, of their visibility maps, and of their indexes, which workers
+//! ask for.
 //!
 //! A task must not ask by itself, because the call doesn't return while a file system hangs, and the
 //! statement could neither be cancelled nor reach its time limit. So all sizes are asked for before a
@@ -10,15 +11,15 @@ use std::task::{Poll, ready};
 use trunkline_aio::facade::hash::Map;
 use trunkline_engine::Engine;
 use trunkline_engine::storage::{Relation, StorageError};
-use trunkline_format::{BlockNo, Oid};
+use trunkline_format::{BlockNo, Fork, Oid};
 use trunkline_sql::SqlError;
 
 use super::cancellation::{Cancellation, cancelled};
 use super::failure::storage_error;
 
-/// The number of blocks of each table, or why it is unknown.
+/// The number of blocks of each fork, or why it is unknown.
 #[derive(Debug, Default)]
-pub(crate) struct TableSizes(Map<Oid, Result<BlockNo, StorageError>>);
+pub(crate) struct TableSizes(Map<(Oid, Fork), Result<BlockNo, StorageError>>);
 
 impl TableSizes {
     /// Asks for the sizes of tables. Tables may occur more than once.
@@ -39,7 +40,8 @@ impl TableSizes {
         let mut wait = session.polled_wait();
         let mut calls = Map::default();
         for (oid, relation) in tables {
-            calls.entry(oid).or_insert_with(|| relation.count_blocks(session));
+            let key = (oid, relation.fork());
+            calls.entry(key).or_insert_with(|| relation.count_blocks(session));
         }
         for call in calls.values() {
             let mut waiting = None;
@@ -52,7 +54,7 @@ impl TableSizes {
             });
             is_over.await.map_err(|_| cancelled())?;
         }
-        let sizes = calls.into_iter().filter_map(|(oid, mut call)| Some((oid, call.take()?)));
+        let sizes = calls.into_iter().filter_map(|(key, mut call)| Some((key, call.take()?)));
         Ok(Self(sizes.collect()))
     }
 
@@ -61,10 +63,16 @@ impl TableSizes {
     /// # Errors
     /// Those of its files. XX000 if its size was not asked for, which would be a bug.
     pub(super) fn blocks(&self, table: Oid) -> Result<BlockNo, SqlError> {
-        match self.0.get(&table) {
+        match self.0.get(&(table, Fork::Main)) {
             Some(Ok(blocks)) => Ok(*blocks),
             Some(Err(error)) => Err(storage_error(error)),
             None => Err(SqlError::internal(format!("the size of relation {table} is unknown"))),
         }
+    }
+
+    /// The number of blocks of a table's visibility map: none if it can't be used, so that all rows
+    /// are looked up in the table. `None` if its size was not asked for.
+    pub(super) fn map_blocks(&self, table: Oid) -> Option<BlockNo> {
+        self.0.get(&(table, Fork::Vm)).map(|blocks| blocks.as_ref().copied().unwrap_or_default())
     }
 }

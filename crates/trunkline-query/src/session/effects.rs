@@ -116,5 +116,6 @@ fn planner_settings(store: &SettingsStore) -> PlannerSettings {
         enable_bitmapscan: is_on("enable_bitmapscan"),
         enable_nestloop: is_on("enable_nestloop"),
         enable_hashjoin: is_on("enable_hashjoin"),
+        enable_indexonlyscan: is_on("enable_indexonlyscan"),
     }
 }

@@ -13,7 +13,7 @@ use crate::explain::ExplainOptions;
 use crate::statement::{ResultColumn, explain_columns, explain_statement};
 
 /// Settings that plans depend on.
-const PLAN_SETTINGS: [&str; 17] = [
+const PLAN_SETTINGS: [&str; 18] = [
     "cpu_index_tuple_cost",
     "cpu_operator_cost",
     "cpu_tuple_cost",
@@ -21,6 +21,7 @@ const PLAN_SETTINGS: [&str; 17] = [
     "effective_io_concurrency",
     "enable_bitmapscan",
     "enable_hashjoin",
+    "enable_indexonlyscan",
     "enable_indexscan",
     "enable_nestloop",
     "enable_seqscan",

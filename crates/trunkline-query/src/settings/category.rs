@@ -76,6 +76,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         &[
             "enable_bitmapscan",
             "enable_hashjoin",
+            "enable_indexonlyscan",
             "enable_indexscan",
             "enable_nestloop",
             "enable_seqscan",

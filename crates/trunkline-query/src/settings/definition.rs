@@ -208,6 +208,13 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
         "Enables the planner's use of bitmap-scan plans.",
     ),
     setting("enable_hashjoin", BOOL, User, "on", "Enables the planner's use of hash join plans."),
+    setting(
+        "enable_indexonlyscan",
+        BOOL,
+        User,
+        "on",
+        "Enables the planner's use of index-only-scan plans.",
+    ),
     setting("enable_indexscan", BOOL, User, "on", "Enables the planner's use of index-scan plans."),
     setting(
         "enable_nestloop",

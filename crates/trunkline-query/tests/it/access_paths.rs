@@ -29,6 +29,7 @@ pub(crate) const PATHS: [(&str, [&str; 3], &str); 4] = [
 ];
 
 /// A column with its type, and values that conditions compare it with.
+#[derive(Clone)]
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) type_name: String,
@@ -39,6 +40,14 @@ pub(crate) struct Column {
 pub(crate) struct Table {
     pub(crate) name: String,
     pub(crate) columns: Vec<Column>,
+}
+
+impl Table {
+    /// Some predicates.
+    pub(crate) fn predicates(&self, seed: u64, count: usize) -> Vec<String> {
+        let mut generator = Predicates { rng: Rng::new(seed), table: self };
+        (0..count).map(|_| generator.predicate(2)).collect()
+    }
 }
 
 pub(crate) fn number(name: &str, default: usize) -> usize {
@@ -143,9 +152,12 @@ pub(crate) struct Compared {
 }
 
 impl Compared {
+    /// Forces a path. Index-only scans are tested on their own, and may only be chosen here.
     pub(crate) async fn force(session: &mut Session, values: [&str; 3]) {
         let names = ["enable_seqscan", "enable_indexscan", "enable_bitmapscan"];
-        for (name, value) in names.into_iter().zip(values) {
+        let index_only = if values == ["on"; 3] { "on" } else { "off" };
+        let settings = names.into_iter().zip(values).chain([("enable_indexonlyscan", index_only)]);
+        for (name, value) in settings {
             assert_eq!(run(session, &format!("set {name} = {value}")).await, "SET");
         }
     }
@@ -357,8 +369,7 @@ pub(crate) fn generated_table(server: &Server) -> Table {
 fn compare_with_server(bin: &Path, seed: u64, count: usize) {
     let server = Server::start(bin, &[]);
     let table = generated_table(&server);
-    let mut generator = Predicates { rng: Rng::new(seed), table: &table };
-    let predicates: Vec<String> = (0..count).map(|_| generator.predicate(2)).collect();
+    let predicates = table.predicates(seed, count);
     let expected = answers(&server, &predicates);
     assert_eq!(expected.len(), predicates.len());
     let stopped = server.stop();

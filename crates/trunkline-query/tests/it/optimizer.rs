@@ -39,7 +39,7 @@ const LOGICAL: [&str; 25] = [
     "drop_unused_subplans",
 ];
 
-const PHYSICAL: [&str; 28] = [
+const PHYSICAL: [&str; 29] = [
     "HideInputConstants",
     "OrderedScans",
     "OutputRequirements",
