@@ -107,7 +107,7 @@ fn a_row_is_looked_up_without_a_plan() {
             let counts = format!(
                 "select generic_plans, custom_plans from pg_prepared_statements where name = 'p{at}'"
             );
-            let plans = values.len();
+            let plans = 2 * values.len();
             let counted = if *is_look_up { format!("{plans}\t0") } else { format!("0\t{plans}") };
             assert_eq!(run(&mut session, &counts).await, counted, "{statement}");
         }
