@@ -105,9 +105,9 @@ impl Searches<'_> {
         };
         let (mut selectivity, mut boundary, mut descents) = (1.0, 1.0, 1.0);
         let mut is_boundary = true;
-        // Nothing is skipped behind the last column with a condition.
-        let searched = conditions.iter().map(|condition| first_column(condition) + 1).max();
-        let columns = index.columns.iter().take(searched.unwrap_or_default());
+        // Nothing is skipped behind the last column with a condition or a key.
+        let searched = conditions.iter().map(first_column).chain(keys.iter().copied()).max();
+        let columns = index.columns.iter().take(searched.map_or(0, |last| last + 1));
         for (at, column) in columns.enumerate() {
             let own: Vec<&Condition> =
                 conditions.iter().filter(|condition| first_column(condition) == at).collect();
