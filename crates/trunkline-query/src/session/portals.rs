@@ -7,8 +7,9 @@
 //!               Portal ── execute_portal ──▶ Rows ── put_back_portal ──▶ Portal, with the rows left
 //! ```
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use tokio::sync::OnceCell;
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_format::Oid;
 use trunkline_sql::syntax::{RawStatement, Statement, parse};
@@ -58,7 +59,7 @@ impl Session {
             bound,
             from_sql: false,
             prepared_at: self.settings.statement_start,
-            point: OnceLock::new(),
+            point: OnceCell::new(),
             plans: AtomicU64::new(0),
             lookups: AtomicU64::new(0),
         };

@@ -1,8 +1,9 @@
 //! What a session keeps between the messages of the extended protocol: statements that were prepared,
 //! and portals, which are statements with their parameters. Cursors of SQL are kept beside them.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use tokio::sync::OnceCell;
 use trunkline_aio::facade::atomic::AtomicU64;
 use trunkline_sql::bind::Bound;
 use trunkline_sql::syntax::RawStatement;
@@ -24,7 +25,7 @@ pub(super) struct Prepared {
     /// When, in microseconds since 2000.
     pub(super) prepared_at: i64,
     /// How it is executed without a plan, if it can be; unknown before the first execution.
-    pub(super) point: OnceLock<Option<PointQuery>>,
+    pub(super) point: OnceCell<Option<PointQuery>>,
     /// How often it was planned, which is once for each execution with a plan.
     pub(super) plans: AtomicU64,
     /// How often it was executed without a plan of its own.

@@ -502,7 +502,8 @@ impl Session {
     ) -> Result<Outcome, SqlError> {
         let context = self.context(parameters, &started);
         let statement = &bound.statement;
-        let found = match prepared.point.get_or_init(|| PointQuery::of(statement, &context)) {
+        let point = prepared.point.get_or_init(async || PointQuery::of(statement, &context));
+        let found = match point.await {
             Some(point) => point.run(statement, &context).await?,
             None => None,
         };

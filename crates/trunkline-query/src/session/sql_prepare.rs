@@ -3,8 +3,9 @@
 //! They share their names with those of the extended protocol. The values of EXECUTE are computed by a
 //! query of one row, whose columns have the types of the parameters.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use tokio::sync::OnceCell;
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_sql::bind::{Bound, bind_execute, declared_types};
 use trunkline_sql::bound::with_stack_for;
@@ -41,7 +42,7 @@ impl Session {
             bound,
             from_sql: true,
             prepared_at: self.settings.statement_start,
-            point: OnceLock::new(),
+            point: OnceCell::new(),
             plans: AtomicU64::new(0),
             lookups: AtomicU64::new(0),
         };
