@@ -19,12 +19,12 @@ use datafusion::arrow::compute::filter_record_batch;
 use tokio::sync::OnceCell;
 use trunkline_engine::read_stream::StatementStreams;
 use trunkline_format::Oid;
+use trunkline_sql::SqlError;
 use trunkline_sql::bound::{BoundStatement, ColumnId, Expr, ExprKind, Relation, TableScan};
 use trunkline_sql::values::PayloadReader;
-use trunkline_sql::{SqlError, SqlState};
 
 use super::context::StatementContext;
-use super::rows::{ResultColumn, Rows, result_columns};
+use super::rows::{ResultColumn, Rows, result_columns, with_cause};
 use crate::access_path::{
     BoundClauses, CandidateIndex, IndexSearch, TableIndexes, unique_indexes, unique_search,
 };
@@ -114,11 +114,7 @@ impl PointQuery {
             return Ok(None);
         }
         let found = self.look_up(statement, context).await;
-        // A scan only knows that it was cancelled, but not why.
-        found.map_err(|error| match context.cancellation.cause() {
-            Some(cause) if error.code() == SqlState::QUERY_CANCELED => cause.error(),
-            _ => error,
-        })
+        found.map_err(|error| with_cause(error, &context.cancellation))
     }
 
     async fn look_up(

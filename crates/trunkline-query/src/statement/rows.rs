@@ -168,8 +168,12 @@ impl Supply {
 
 /// Why a statement failed.
 pub(super) fn failure(error: &DataFusionError, cancellation: &Cancellation) -> SqlError {
-    let error = from_datafusion(error);
-    // A scan only knows that it was cancelled, but not why.
+    with_cause(from_datafusion(error), cancellation)
+}
+
+/// The error with which a statement ends. A scan, and what reads statistics, only knows that it was
+/// cancelled, but not why.
+pub(super) fn with_cause(error: SqlError, cancellation: &Cancellation) -> SqlError {
     let cause = cancellation.cause().filter(|_| error.code() == SqlState::QUERY_CANCELED);
     cause.map_or(error, CancelCause::error)
 }
@@ -223,7 +227,20 @@ pub async fn explain(
     Ok(displayable(&*plan).indent(false).to_string())
 }
 
+/// Plans a statement.
+///
+/// # Errors
+/// As for [`execute`].
 pub(super) async fn physical_plan(
+    statement: &BoundStatement,
+    context: &StatementContext,
+    streams: &StatementStreams,
+) -> Result<(SessionState, Arc<dyn ExecutionPlan>), SqlError> {
+    let planned = plan_physically(statement, context, streams).await;
+    planned.map_err(|error| with_cause(error, &context.cancellation))
+}
+
+async fn plan_physically(
     statement: &BoundStatement,
     context: &StatementContext,
     streams: &StatementStreams,
@@ -286,4 +303,22 @@ fn with_server(context: &StatementContext) -> (Environment, Arc<ServerView>) {
     settings.server = Some(Arc::clone(&server) as _);
     environment.settings = Arc::new(settings);
     (environment, server)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::cancelled;
+
+    #[test]
+    fn a_cancelled_statement_ends_with_the_cause() {
+        let statement = Cancellation::default();
+        let code = |error: SqlError| with_cause(error, &statement).code();
+        assert_eq!(code(cancelled()), SqlState::QUERY_CANCELED);
+        statement.cancel_for(CancelCause::AdminShutdown);
+        assert_eq!(code(cancelled()), SqlState::ADMIN_SHUTDOWN);
+        // It had failed before.
+        let other = SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero");
+        assert_eq!(code(other), SqlState::DIVISION_BY_ZERO);
+    }
 }
