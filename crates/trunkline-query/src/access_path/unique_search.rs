@@ -29,8 +29,8 @@ pub(crate) fn unique_search(
     index: &Arc<CandidateIndex>,
     clause: &Clause,
 ) -> Option<Arc<IndexSearch>> {
-    let clauses = [clause.clone()];
-    let found = Conditions::new(environment, encoding).on(index, &clauses);
+    let conditions = Conditions::new(environment, encoding);
+    let found = conditions.on(index, std::slice::from_ref(clause));
     if found.covered.is_empty() || found.conditions.len() != index.key_count {
         return None;
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use trunkline_aio::facade::Mutex;
-use trunkline_engine::heap::{HeapPage, ToastBatch, has_external};
+use trunkline_engine::heap::ToastBatch;
 use trunkline_engine::index_scan::look_up_in_pool;
 use trunkline_engine::read_stream::ParallelRange;
 use trunkline_sql::SqlError;
@@ -14,9 +14,8 @@ use trunkline_sql::SqlError;
 use super::access::TableAccess;
 use super::columns::ScanColumns;
 use super::counters::ScanCounters;
-use super::failure::row_error;
-use super::partition_reader::PartitionReader;
-use super::row_decoder::{Fetched, RowDecoder};
+use super::partition_reader::{PartitionReader, decode, has_toast, rows_of};
+use super::row_decoder::RowDecoder;
 use crate::access_path::{AccessPath, IndexSearch};
 
 /// Reads columns of the rows that searches lead to. It is meant for searches that lead to few rows, since
@@ -80,8 +79,11 @@ impl RowLookup {
             RowDecoder::new(columns, &access.files.rows, schema, 1)
         });
         let decoded = look_up_in_pool(&mut backend, &table, ranges, |page| match page {
-            Some(page) => decode(&mut decoder, &page),
-            None => Ok(true),
+            Some(page) if has_toast(&page) => Ok(false),
+            Some(page) => {
+                decode(&mut decoder, &rows_of(page.rows())?, &ToastBatch::new()).map(|()| true)
+            }
+            None => Ok::<bool, SqlError>(true),
         });
         Ok(match decoded.transpose()? {
             Some(true) => {
@@ -92,17 +94,4 @@ impl RowLookup {
             _ => None,
         })
     }
-}
-
-/// Decodes the rows of a page. Returns false, and has decoded nothing, if that needs TOAST.
-fn decode(decoder: &mut RowDecoder, page: &HeapPage<'_>) -> Result<bool, SqlError> {
-    let mut rows = Vec::with_capacity(1);
-    for row in page.rows() {
-        rows.push(row.map_err(|error| row_error(&error))?);
-    }
-    if rows.iter().any(|row| has_external(&row.tuple)) {
-        return Ok(false);
-    }
-    decoder.decode(&rows, &mut Fetched { batch: &ToastBatch::new(), next: 0 })?;
-    Ok(true)
 }
