@@ -60,7 +60,8 @@ impl Part {
 const ENGINE: &str = "--workspace --exclude trunkline-query --exclude trunkline-server";
 
 /// Those of [`Part::Sql`].
-const SQL: &str = "-p trunkline-query -p trunkline-server -p trunkline --features trunkline/sql";
+pub(crate) const SQL: &str =
+    "-p trunkline-query -p trunkline-server -p trunkline --features trunkline/sql";
 
 /// The tests of [`Part::Sql`]. The other targets of trunkline were tested without SQL.
 const SQL_TESTS: &str = "-p trunkline-query -p trunkline-server -p trunkline \

@@ -5,6 +5,7 @@
 //! adds a line to `docs/soak.md` with the commit and the machine: a soak test proves something
 //! about one commit on one machine, and only a record says which.
 
+mod access_paths;
 mod bare_root;
 mod calibrate;
 mod record;
@@ -49,11 +50,16 @@ usage: cargo xtask soak <name>
   random-queries BIN...
                    10,000 random queries for each of the servers in these folders, which need
                    pg_resetwal, on copies of the fixtures
+  access-paths BIN...
+                   300 random predicates, joins and sort orders for each of the servers in these
+                   folders, by each access path; needs psql of Debian's package postgresql-15 for
+                   servers without their own
   checksums BIN... only what pg_checksums finds in random databases, with and without damage
 
 A folder BIN has the programs of a PostgreSQL 15 to 19 with pg_checksums, such as
 /usr/lib/postgresql/18/bin of Debian's package postgresql-18. Parts of a test that need pg_dump,
-pg_resetwal or pg_upgrade are left out if the folder doesn't have them.";
+pg_resetwal or pg_upgrade are left out if the folder doesn't have them. For access-paths, initdb,
+pg_ctl and postgres are enough.";
 
 /// Runs one soak test and records the result.
 pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
@@ -69,6 +75,7 @@ pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
         }
         ("servers", [_, ..]) => |checkout, bins| servers(checkout, bins, ""),
         ("random-queries", [_, ..]) => random_queries,
+        ("access-paths", [_, ..]) => access_paths::run,
         ("checksums", [_, ..]) => |checkout, bins| servers(checkout, bins, "checksums::"),
         _ => return Err(Failure::usage(USAGE)),
     };
@@ -184,6 +191,7 @@ mod tests {
             &["servers"],
             &["checksums"],
             &["random-queries"],
+            &["access-paths"],
             &["faults", "more"],
             &["calibrate", "more"],
         ] {

@@ -2,7 +2,8 @@
 //!
 //! Each random predicate is evaluated with a sequential scan, an index scan and a bitmap scan, each of
 //! which is forced by settings as on a server, and with the path that is chosen. `TRUNKLINE_SEED` is the
-//! first seed, and `TRUNKLINE_QUERIES` the number of predicates for each directory.
+//! first seed, and `TRUNKLINE_QUERIES` the number of predicates for each directory. `cargo xtask soak
+//! access-paths` runs more of them, and needs the line that each test prints.
 
 use std::fs;
 use std::path::Path;
@@ -14,6 +15,8 @@ use trunkline_format::{BLOCK_SIZE, PageBytes, page_checksum};
 use trunkline_query::Session;
 
 use crate::cluster::{fixtures, runtime};
+use crate::compared_counts::print_counts;
+use crate::index_pages::IndexPages;
 use crate::server::{Server, servers};
 use crate::sessions::{open_in, open_on, run};
 
@@ -191,9 +194,16 @@ impl Compared {
     }
 
     /// Every path was used for a good part of the predicates.
-    fn check(&self, predicates: usize) {
+    fn check(&self, what: &str, predicates: usize) {
         let [sequential, index, bitmap, _] = self.used;
         let empty = self.empty;
+        let counts = [
+            (predicates, "predicates"),
+            (PATHS.len() * predicates, "results"),
+            (index, "index scans"),
+            (bitmap, "bitmap scans"),
+        ];
+        print_counts(what, &counts);
         assert!(sequential + empty == predicates, "{sequential} and {empty} of {predicates}");
         assert!(empty * 10 <= predicates, "{empty} of {predicates} are never true");
         assert!(index * 2 > predicates, "{index} index scans of {predicates}");
@@ -264,7 +274,7 @@ fn every_path_gives_the_rows_of_a_sequential_scan() {
                     assert!(found.iter().all(is_row), "{predicate}: {found:?}");
                 }
             }
-            compared.check(count.div_ceil(CATALOGS.len()) * CATALOGS.len());
+            compared.check("catalogs", count.div_ceil(CATALOGS.len()) * CATALOGS.len());
         });
     }
 }
@@ -306,6 +316,10 @@ pub(crate) const TYPES: &[(&str, &str)] = &[
     ("xid8", "(i % 140)::text::xid8"),
 ];
 
+/// A row of the generated table that there are many copies of, until they are deleted. Each index has whole
+/// pages of them, which `VACUUM` deletes.
+const COPIED: usize = 777;
+
 /// The commands that make the table. Rows are deleted before and after `VACUUM`, and some are moved.
 pub(crate) fn commands() -> String {
     let column = |at: usize| format!("c{at}");
@@ -317,6 +331,11 @@ pub(crate) fn commands() -> String {
     let mut sql = format!("create table keys (id int, {});\n", columns.join(", "));
     let insert = format!("insert into keys select i, {} from generate_series", values.join(", "));
     sql.push_str(&format!("{insert}(1, 2500) i;\n"));
+    sql.push_str(&format!(
+        "insert into keys select 10000 + copy, {} \
+         from (select {COPIED} i, copy from generate_series(1, 4000) copy) s;\n",
+        values.join(", ")
+    ));
     for at in 0..TYPES.len() {
         let order = ["", " desc", " nulls first", " desc nulls last"][at % 4];
         match at % 3 {
@@ -331,6 +350,7 @@ pub(crate) fn commands() -> String {
         }
     }
     sql.push_str("create index three on keys (c11, c1 desc, c6);\n");
+    sql.push_str("delete from keys where id > 10000;\n");
     sql.push_str("delete from keys where c1 between -100 and -20 and id % 4 <> 0;\nvacuum keys;\n");
     sql.push_str(&format!("{insert}(2501, 2700) i;\n"));
     sql.push_str("update keys set id = id where id % 9 = 0;\n");
@@ -372,7 +392,9 @@ fn compare_with_server(bin: &Path, seed: u64, count: usize) {
     let predicates = table.predicates(seed, count);
     let expected = answers(&server, &predicates);
     assert_eq!(expected.len(), predicates.len());
+    let pages = IndexPages::of(&server, &table.name);
     let stopped = server.stop();
+    pages.check(&stopped.data());
     runtime().block_on(async {
         let session = open_on(stopped.data(), "postgres", &[], &[]).await;
         let mut session = session.expect("a session");
@@ -381,7 +403,7 @@ fn compare_with_server(bin: &Path, seed: u64, count: usize) {
             let found = compared.compare(&mut session, ("id", &table.name, predicate)).await;
             assert_eq!(&found, expected, "{predicate}");
         }
-        compared.check(count);
+        compared.check("paths", count);
     });
 }
 

@@ -1,16 +1,19 @@
 //! Joins through indexes: they return the rows of a server, whatever the kind of the join and the type of
-//! its keys, show the plans of a server, and read little in vain if they stop early.
+//! its keys, show the plans of a server, and read little in vain if they stop early. `TRUNKLINE_SEED` and
+//! `TRUNKLINE_QUERIES` are those of the other paths.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use trunkline_aio::clock;
+use trunkline_aio::facade::random::Rng;
 use trunkline_format::{BLOCK_SIZE, PageBytes, page_checksum};
 use trunkline_query::Session;
 
-use crate::access_paths::{TYPES, commands};
+use crate::access_paths::{Predicates, TYPES, Table, commands, generated_table, number};
 use crate::cluster::{fixtures, runtime};
+use crate::compared_counts::print_counts;
 use crate::gate::{Gate, PATIENCE, sessions};
 use crate::server::{Server, servers};
 use crate::sessions::{open_on, run};
@@ -163,6 +166,11 @@ fn every_kind_of_join_returns_the_rows_of_a_server() {
         for (query, expected) in queries.iter().zip(&expected) {
             assert_eq!(&sorted(&mut session, query).await, expected, "{query}");
         }
+        let results = 2 * queries.len();
+        print_counts(
+            "kinds of joins",
+            &[(queries.len(), "queries"), (results, "results"), (used.len(), "through an index")],
+        );
     });
 }
 
@@ -207,7 +215,69 @@ fn keys_of_every_type_find_the_rows_of_a_server() {
             .map(|(_, (ty, _))| *ty)
             .collect();
         assert_eq!(found, SEARCHED);
+        print_counts(
+            "types of keys",
+            &[(TYPES.len(), "types"), (queries.len(), "results"), (used.len(), "through an index")],
+        );
     });
+}
+
+/// How many random joins CI compares for each server.
+const JOINS: usize = 20;
+
+/// Joins of some rows of the generated table with all of them, of which those of the inner side have a random
+/// predicate.
+fn random_joins(table: &Table, seed: u64, count: usize) -> Vec<String> {
+    let mut generator = Predicates { rng: Rng::new(seed), table };
+    let mut joins = Vec::new();
+    for _ in 0..count {
+        let at = generator.rng.below(TYPES.len() as u64);
+        let one_of = 19 + generator.rng.below(60);
+        let outer = format!("(select id outer_id, c{at} k from keys where id % {one_of} = 0) o");
+        let on = format!("k = c{at} and {}", generator.predicate(1));
+        joins.push(match generator.rng.below(5) {
+            0 => format!("select concat_ws(':', outer_id, id) from {outer} left join keys on {on}"),
+            1 => format!(
+                "select outer_id::text from {outer} where exists (select from keys where {on})"
+            ),
+            2 => format!(
+                "select outer_id::text from {outer} where not exists (select from keys where {on})"
+            ),
+            _ => format!("select outer_id || ':' || id from {outer} join keys on {on}"),
+        });
+    }
+    joins
+}
+
+fn compare_random_joins(bin: &Path, seed: u64, count: usize) {
+    let server = Server::start(bin, &[]);
+    let table = generated_table(&server);
+    let queries = random_joins(&table, seed, count);
+    let expected = answers(&server, &queries);
+    assert_eq!(expected.len(), queries.len());
+    let stopped = server.stop();
+    runtime().block_on(async {
+        let session = open_on(stopped.data(), "postgres", &[], &[]).await;
+        let mut session = session.expect("a session");
+        let used = compare(&mut session, &queries, &expected).await.len();
+        set(&mut session, "set enable_hashjoin = on").await;
+        for (query, expected) in queries.iter().zip(&expected) {
+            assert_eq!(&sorted(&mut session, query).await, expected, "{query}");
+        }
+        print_counts(
+            "joins",
+            &[(count, "joins"), (2 * count, "results"), (used, "through an index")],
+        );
+        assert!(used * 3 > count * 2, "{used} of {count}");
+    });
+}
+
+#[test]
+fn random_joins_return_the_rows_of_a_server() {
+    let (seed, count) = (number("TRUNKLINE_SEED", 1) as u64, number("TRUNKLINE_QUERIES", JOINS));
+    for (bin, seed) in servers().iter().zip(seed..) {
+        compare_random_joins(bin, seed, count);
+    }
 }
 
 /// The types that indexes are searched for in joins.

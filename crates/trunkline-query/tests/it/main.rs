@@ -8,6 +8,7 @@ mod alter_system;
 #[path = "../../../trunkline-sql/tests/it/answers.rs"]
 mod answers;
 mod cluster;
+mod compared_counts;
 mod compatibility;
 mod cursors;
 mod definitions;
@@ -19,6 +20,7 @@ mod gate;
 mod hung_storage;
 mod index_joins;
 mod index_only_scans;
+mod index_pages;
 mod nesting;
 mod optimizer;
 mod ordered_scans;

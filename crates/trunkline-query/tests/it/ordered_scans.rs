@@ -13,6 +13,7 @@ use crate::access_paths::{
     Compared, EXPLAINED, Predicates, Table, generated_table, lines_of, number,
 };
 use crate::cluster::runtime;
+use crate::compared_counts::print_counts;
 use crate::server::{Server, servers};
 use crate::sessions::{open_on, run};
 
@@ -205,6 +206,15 @@ fn compare_with_server(bin: &Path, seed: u64, count: usize) {
         }
         assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
         let [sorted, ordered, chosen] = used;
+        print_counts(
+            "order",
+            &[
+                (count, "queries"),
+                (WAYS.len() * count + columns, "results"),
+                (ordered + columns, "in the order of an index"),
+                (backward, "backward"),
+            ],
+        );
         assert_eq!(sorted, 0, "sorts of {count} queries");
         assert!(ordered * 4 > count && chosen * 10 > count, "{ordered}, {chosen} of {count}");
         assert!(several * 30 > count && backward * 15 > count, "{several}, {backward} of {count}");

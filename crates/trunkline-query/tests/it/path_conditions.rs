@@ -10,6 +10,7 @@ use trunkline_query::Session;
 
 use crate::access_paths::{Compared, PATHS};
 use crate::cluster::runtime;
+use crate::compared_counts::print_counts;
 use crate::server::{Server, servers};
 use crate::sessions::{open_on, run};
 
@@ -426,6 +427,15 @@ fn compare_with_server(bin: &Path) {
     runtime().block_on(async {
         let session = open_on(stopped.data(), "postgres", &[], &[]).await;
         check(&mut session.expect("a session"), &queries, &expected).await;
+        let must = queries.iter().filter(|(_, must)| *must).count();
+        print_counts(
+            "conditions",
+            &[
+                (queries.len(), "queries"),
+                (PATHS.len() * queries.len(), "results"),
+                (must, "by each path"),
+            ],
+        );
     });
 }
 

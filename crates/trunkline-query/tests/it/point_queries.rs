@@ -1,6 +1,7 @@
 //! Statements that look up one row by a unique key: the rows are a server's, and no plan is made for them.
 
 use crate::cluster::runtime;
+use crate::compared_counts::print_counts;
 use crate::server::{Server, servers};
 use crate::sessions::{open_on, run};
 
@@ -98,10 +99,11 @@ fn a_row_is_looked_up_without_a_plan() {
         }
     }
     let stopped = server.stop();
+    let results = 2 * expected.len();
     runtime().block_on(async {
         let session = open_on(stopped.data(), "postgres", &[], &[]).await;
         let mut session = session.expect("a session");
-        let mut expected = expected.iter();
+        let (mut expected, mut look_ups) = (expected.iter(), 0);
         for (at, (is_look_up, statement, values)) in STATEMENTS.iter().enumerate() {
             assert_eq!(run(&mut session, &format!("prepare p{at} {statement}")).await, "PREPARE");
             for values in *values {
@@ -117,9 +119,16 @@ fn a_row_is_looked_up_without_a_plan() {
                 "select generic_plans, custom_plans from pg_prepared_statements where name = 'p{at}'"
             );
             let plans = 2 * values.len();
+            look_ups += if *is_look_up { plans } else { 0 };
             let counted = if *is_look_up { format!("{plans}\t0") } else { format!("0\t{plans}") };
             assert_eq!(run(&mut session, &counts).await, counted, "{statement}");
         }
+        let statements = STATEMENTS.len();
+        print_counts("look-ups", &[
+            (statements, "statements"),
+            (results, "results"),
+            (look_ups, "without a plan"),
+        ]);
     });
 }
 
