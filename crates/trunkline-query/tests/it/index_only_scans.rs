@@ -240,6 +240,8 @@ fn compare_with_server(bin: &Path, seed: u64, count: usize) {
     let measured = explained(&server, MEASURED, FETCHED);
     let fetches = measured.split('|').find(|line| line.contains("Heap Fetches"));
     let fetches = fetches.expect("an index-only scan").trim().to_owned();
+    // Since PostgreSQL 19, queries set pages all-visible, so those above may have left no row to look up.
+    let may_be_visible = server.major() >= 19;
     let stopped = server.stop();
     runtime().block_on(async {
         let session = open_on(stopped.data(), "postgres", &[], &[]).await;
@@ -260,7 +262,8 @@ fn compare_with_server(bin: &Path, seed: u64, count: usize) {
             assert_eq!(found, expected, "{sql}");
         }
         let found = run(&mut session, &format!("explain ({MEASURED}) {FETCHED}")).await;
-        assert!(found.contains(&fetches) && !fetches.ends_with(" 0"), "{fetches}: {found}");
+        assert!(found.contains(&fetches), "{fetches}: {found}");
+        assert!(may_be_visible || !fetches.ends_with(" 0"), "{fetches}");
         choices(&mut session).await;
     });
 }
