@@ -14,6 +14,7 @@
 //! partition is opened by its first poll, and closed at the end of the scan.
 
 mod access;
+mod batch_size;
 mod bitmap_source;
 mod cancellation;
 mod columns;

@@ -20,6 +20,7 @@ use datafusion::common::{JoinSide, NullEquality, Result, exec_err};
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::physical_expr::expressions::{CastExpr, Column};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::joins::utils::build_join_schema;
@@ -274,6 +275,8 @@ fn key_function(
 }
 
 /// A scan that may be below projections, and the columns of all of them together in terms of the scan's.
+/// `None` if a column is volatile: each reference to it would become a call of its own, which a loop makes
+/// again for each outer row.
 #[expect(clippy::type_complexity, reason = "a plan and its columns")]
 fn projected_scan(
     plan: &Arc<dyn ExecutionPlan>,
@@ -286,6 +289,9 @@ fn projected_scan(
         };
         let below: Vec<_> =
             projection.expr().iter().map(|column| Arc::clone(&column.expr)).collect();
+        if below.iter().any(is_volatile) {
+            return None;
+        }
         columns = Some(match columns {
             None => below,
             Some(above) => {

@@ -18,12 +18,12 @@ use trunkline_engine::read_stream::RegisteredStream;
 use trunkline_sql::SqlError;
 
 use super::access::TableAccess;
+use super::batch_size::{BATCH_ROWS, BatchSize};
 use super::cancellation::IoWait;
 use super::columns::ScanColumns;
 use super::counters::{IndexCounts, ScanCounters, ScanCounts};
 use super::entry_decoder::EntryDecoder;
 use super::failure::index_error;
-use super::partition_reader::{BATCH_BYTES, BATCH_ROWS, FIRST_ROWS};
 use crate::access_path::IndexSearch;
 
 /// Reads the only partition of an index-only scan.
@@ -31,8 +31,7 @@ pub(super) struct EntryReader {
     access: TableAccess,
     search: Arc<IndexSearch>,
     state: State,
-    /// The rows that complete the current batch.
-    target: usize,
+    size: BatchSize,
     /// Where to count, and as which partition.
     counters: (ScanCounters, usize),
     /// The last poll ended before a page had been read.
@@ -64,27 +63,30 @@ impl EntryReader {
         columns: ScanColumns,
         schema: SchemaRef,
         counters: (ScanCounters, usize),
-        fetch: Option<usize>,
     ) -> Self {
-        let state = State::Start { columns, schema };
-        // With a limit, pages aren't read for rows that aren't wanted.
-        let target = fetch.unwrap_or(FIRST_ROWS).clamp(1, FIRST_ROWS);
-        Self { access, search, state, target, counters, waiting: None }
+        let (state, size) = (State::Start { columns, schema }, BatchSize::new());
+        Self { access, search, state, size, counters, waiting: None }
     }
 
-    /// Returns the next batch, or `None` at the end. After an error, the reader has ended.
+    /// Returns the next batch, or `None` at the end. After an error, the reader has ended. `wanted` are
+    /// the rows that a limit still needs.
     pub(super) fn poll_batch(
         &mut self,
         context: &mut Context<'_>,
+        wanted: Option<usize>,
     ) -> Poll<Option<Result<RecordBatch, SqlError>>> {
-        let polled = ready!(self.poll(context));
+        let polled = ready!(self.poll(context, wanted));
         if !matches!(polled, Ok(Some(_))) {
             self.state = State::Ended;
         }
         Poll::Ready(polled.transpose())
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<RecordBatch>, SqlError>> {
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        wanted: Option<usize>,
+    ) -> Poll<Result<Option<RecordBatch>, SqlError>> {
         self.waiting = None;
         loop {
             self.access.cancellation.check()?;
@@ -99,7 +101,7 @@ impl EntryReader {
                         return Poll::Pending;
                     }
                     Poll::Ready(Ok(true)) => {
-                        let batch = self.batch(&mut open.decoder);
+                        let batch = self.batch(&mut open.decoder, wanted);
                         self.state = State::Reading(open);
                         if let Some(batch) = batch {
                             return Poll::Ready(batch.map(Some));
@@ -119,11 +121,15 @@ impl EntryReader {
     }
 
     /// The batch, if it is complete.
-    fn batch(&mut self, decoder: &mut EntryDecoder) -> Option<Result<RecordBatch, SqlError>> {
-        if decoder.rows() < self.target && decoder.bytes() < BATCH_BYTES {
+    fn batch(
+        &mut self,
+        decoder: &mut EntryDecoder,
+        wanted: Option<usize>,
+    ) -> Option<Result<RecordBatch, SqlError>> {
+        if !self.size.is_complete(decoder.rows(), decoder.bytes(), wanted) {
             return None;
         }
-        self.target = if self.target < FIRST_ROWS { FIRST_ROWS } else { BATCH_ROWS };
+        self.size.returned(decoder.rows());
         Some(decoder.finish())
     }
 

@@ -269,7 +269,6 @@ impl ExecutionPlan for ScanExec {
                 columns,
                 decoded,
                 counters,
-                self.fetch,
             ))),
             _ => Reader::Pages(Box::new(PartitionReader::new(
                 access, parts, unordered, columns, decoded, counters,
@@ -416,7 +415,7 @@ impl Stream for ScanStream {
             let wanted = self.left;
             let batch = match &mut self.reader {
                 Reader::Pages(reader) => reader.poll_batch(context, wanted),
-                Reader::Entries(reader) => reader.poll_batch(context),
+                Reader::Entries(reader) => reader.poll_batch(context, wanted),
             };
             let Some(batch) = ready!(batch) else { return Poll::Ready(None) };
             let batch = batch.map_err(to_datafusion).and_then(|batch| self.result(batch));

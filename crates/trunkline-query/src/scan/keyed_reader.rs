@@ -28,6 +28,7 @@ use trunkline_format::btree::KeyRanges;
 use trunkline_sql::SqlError;
 
 use super::access::TableAccess;
+use super::batch_size::{BATCH_BYTES, BATCH_ROWS};
 use super::cancellation::IoWait;
 use super::columns::KEY_NUMBER;
 use super::counters::{IndexCounts, ScanCounters, ScanCounts};
@@ -35,8 +36,7 @@ use super::exec::{ScanExec, filtered};
 use super::failure::{index_error, read_error};
 use super::look_ahead::LookAhead;
 use super::partition_reader::{
-    BATCH_BYTES, BATCH_ROWS, COPIED_PAGES_MAX, FETCH_BYTES, FetchResult, PAGES_PER_TURN, decode,
-    has_toast, rows_of,
+    COPIED_PAGES_MAX, FETCH_BYTES, FetchResult, PAGES_PER_TURN, decode, has_toast, rows_of,
 };
 use super::row_decoder::RowDecoder;
 use crate::access_path::IndexSearch;

@@ -21,6 +21,7 @@ use trunkline_engine::read_stream::{ParallelRange, StreamOptions};
 use trunkline_sql::SqlError;
 
 use super::access::TableAccess;
+use super::batch_size::{BatchSize, FIRST_ROWS};
 use super::cancellation::IoWait;
 use super::columns::ScanColumns;
 use super::counters::ScanCounters;
@@ -28,22 +29,6 @@ use super::failure::{read_error, row_error};
 use super::page_source::PageSource;
 use super::row_decoder::{Fetched, ROWS_PER_PAGE, RowDecoder};
 use crate::access_path::AccessPath;
-
-/// The rows of the first batch, so that the first rows are available soon.
-pub(super) const FIRST_ROWS: usize = 256;
-
-/// The most rows of any other batch. Each has twice as many as the one before, so that a consumer that
-/// stops early has not let the scan read much more than it needed.
-pub(super) const BATCH_ROWS: usize = 8192;
-
-/// With a limit, a batch has the rows that are still wanted, of which filters may remove some. So that a
-/// scan that finds one row now and then has not too many batches, one may have this fraction of all rows
-/// before.
-const BATCH_FRACTION: usize = 64;
-
-/// The length of values at which a batch is complete, however few rows it has. Nodes keep whole batches,
-/// so this limits their memory where rows are wide.
-pub(super) const BATCH_BYTES: usize = 1 << 20;
 
 /// The most pages to copy before their TOAST values are fetched.
 pub(super) const COPIED_PAGES_MAX: usize = 32;
@@ -61,10 +46,7 @@ pub(super) struct PartitionReader {
     parts: ParallelRange,
     unordered: bool,
     decoder: RowDecoder,
-    /// The most rows of the current batch.
-    target: usize,
-    /// The rows of all batches before.
-    returned: usize,
+    size: BatchSize,
     state: State,
     /// Pages that wait for TOAST values, in the order of the scan.
     copied: PageBatch,
@@ -156,8 +138,7 @@ impl PartitionReader {
             parts,
             unordered,
             decoder,
-            target: FIRST_ROWS,
-            returned: 0,
+            size: BatchSize::new(),
             state,
             copied,
             may_toast,
@@ -180,19 +161,11 @@ impl PartitionReader {
         Poll::Ready(polled.transpose())
     }
 
-    /// The rows that complete the current batch. With a limit, pages aren't read for rows that aren't
-    /// wanted.
-    fn batch_rows(&self, wanted: Option<usize>) -> usize {
-        let limited = wanted.map(|wanted| wanted.max(self.returned / BATCH_FRACTION));
-        limited.unwrap_or(self.target).clamp(1, self.target)
-    }
-
     fn poll(
         &mut self,
         context: &mut Context<'_>,
         wanted: Option<usize>,
     ) -> Poll<Result<Option<RecordBatch>, SqlError>> {
-        let batch_rows = self.batch_rows(wanted);
         let mut pages = 0;
         self.waiting = None;
         loop {
@@ -215,9 +188,8 @@ impl PartitionReader {
                     ready!(self.io(polled))?;
                 }
             }
-            if self.decoder.rows() >= batch_rows || self.decoder.bytes() >= BATCH_BYTES {
-                self.target = (2 * self.target).min(BATCH_ROWS);
-                self.returned += self.decoder.rows();
+            if self.size.is_complete(self.decoder.rows(), self.decoder.bytes(), wanted) {
+                self.size.returned(self.decoder.rows());
                 return Poll::Ready(self.decoder.finish().map(Some));
             }
         }

@@ -70,6 +70,16 @@ impl TableSizes {
         }
     }
 
+    /// Whether the number of blocks of a table or an index is known.
+    pub(crate) fn is_known(&self, relation: Oid) -> bool {
+        matches!(self.0.get(&(relation, Fork::Main)), Some(Ok(_)))
+    }
+
+    /// Whether there was no error. Otherwise, another question may have another answer.
+    pub(crate) fn are_all_known(&self) -> bool {
+        self.0.values().all(Result::is_ok)
+    }
+
     /// The number of blocks of a table's visibility map: none if it can't be used, so that all rows
     /// are looked up in the table. `None` if its size was not asked for.
     pub(super) fn map_blocks(&self, table: Oid) -> Option<BlockNo> {

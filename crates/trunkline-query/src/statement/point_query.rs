@@ -9,14 +9,16 @@
 //! ```
 //!
 //! The result can't differ from that of a plan: the search says all of the statement's condition, it is
-//! checked for the row that was found, and there can't be another row, because the index is unique. Whatever is not of this form is planned, and so is everything if
-//! `enable_indexscan` is off.
+//! checked for the row that was found, and there can't be another row, because the index is unique. Whatever
+//! is not of this form is planned. So is everything if `enable_indexscan` is off, and if the files of the
+//! indexes can't be used.
 
+use std::iter;
 use std::sync::Arc;
 
 use arrow_array::{BooleanArray, RecordBatch};
 use datafusion::arrow::compute::filter_record_batch;
-use tokio::sync::OnceCell;
+use trunkline_aio::facade::Mutex;
 use trunkline_engine::read_stream::StatementStreams;
 use trunkline_format::Oid;
 use trunkline_sql::SqlError;
@@ -46,7 +48,8 @@ pub(crate) struct PointQuery {
     result: Vec<ResultColumn>,
     places: Vec<usize>,
     /// The sizes of the table and of its indexes, which stay the same as long as the directory is open.
-    sizes: OnceCell<Arc<TableSizes>>,
+    /// `None` until all of them are known.
+    sizes: Mutex<Option<Arc<TableSizes>>>,
 }
 
 /// The parts of a statement that has the form of a point query.
@@ -96,7 +99,7 @@ impl PointQuery {
         let places = form.output.iter().map(place).collect::<Option<_>>()?;
         let schema = columns.schema(&names);
         let lookup = RowLookup::new(columns, schema);
-        let (table, sizes) = (table.oid, OnceCell::new());
+        let (table, sizes) = (table.oid, Mutex::new(None));
         Some(Self { table, indexes, lookup, ids, result, places, sizes })
     }
 
@@ -129,15 +132,20 @@ impl PointQuery {
         let column = |id| self.place_of(id).and_then(|at| self.lookup.columns().filter_column(at));
         let clause = BoundClauses::new(environment, &column).of(condition);
         let encoding = database.info().encoding;
-        let mut keys = self.indexes.iter();
-        let search = keys.find_map(|index| unique_search(environment, encoding, index, &clause));
+        let searches = self.indexes.iter();
+        let mut searches =
+            searches.filter_map(|index| unique_search(environment, encoding, index, &clause));
+        let Some(first) = searches.next() else { return Ok(None) };
+        let sizes = self.sizes(context).await?;
+        let search =
+            iter::once(first).chain(searches).find(|search| sizes.is_known(search.index.oid));
         let Some(search) = search else { return Ok(None) };
         let reads = StatementReads {
             engine: context.engine.clone(),
             io: context.io(),
             streams: StatementStreams::default(),
             cancellation: context.cancellation.clone(),
-            sizes: Arc::clone(self.sizes(context).await?),
+            sizes,
             planner: Arc::new(context.options.planner),
             work_mem: context.options.work_mem,
         };
@@ -177,17 +185,23 @@ impl PointQuery {
         }
     }
 
-    /// Asks for the sizes of the files the first time.
-    async fn sizes(&self, context: &StatementContext) -> Result<&Arc<TableSizes>, SqlError> {
-        let ask = async || {
-            let table = context.database.relation(self.table);
-            let files = table.and_then(|table| context.database.files(table));
-            let files = files.map(|files| (self.table, files)).into_iter();
-            let indexes = self.indexes.iter();
-            let indexes = indexes.map(|index| (index.oid, index.index.relation().clone()));
-            let files = files.chain(indexes).collect();
-            TableSizes::ask(&context.engine, &context.cancellation, files).await.map(Arc::new)
-        };
-        self.sizes.get_or_try_init(ask).await
+    /// Asks for the sizes of the files, until there are no errors among the answers. What was wrong with a
+    /// file may be mended by the next execution.
+    async fn sizes(&self, context: &StatementContext) -> Result<Arc<TableSizes>, SqlError> {
+        if let Some(known) = &*self.sizes.lock() {
+            return Ok(Arc::clone(known));
+        }
+        let table = context.database.relation(self.table);
+        let files = table.and_then(|table| context.database.files(table));
+        let files = files.map(|files| (self.table, files)).into_iter();
+        let indexes = self.indexes.iter();
+        let indexes = indexes.map(|index| (index.oid, index.index.relation().clone()));
+        let files = files.chain(indexes).collect();
+        let sizes = TableSizes::ask(&context.engine, &context.cancellation, files).await?;
+        let sizes = Arc::new(sizes);
+        if sizes.are_all_known() {
+            *self.sizes.lock() = Some(Arc::clone(&sizes));
+        }
+        Ok(sizes)
     }
 }

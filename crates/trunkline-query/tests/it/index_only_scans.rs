@@ -303,6 +303,58 @@ fn entries_have_the_columns_of_their_rows() {
     }
 }
 
+/// A table in random order, of which no page is all-visible any more, although the statistics say so.
+const DOUBTFUL: &str = "
+    create table doubtful (a int, b int, c text);
+    insert into doubtful select i, i % 100, repeat('x', 350) from generate_series(1, 12000) i
+        order by md5(i::text);
+    create index doubtful_a on doubtful (a) include (b);
+    vacuum analyze doubtful;
+    begin;
+    delete from doubtful where (ctid::text::point)[1] = 1;
+    rollback;
+    checkpoint;
+";
+
+/// Queries that need few rows, and one that needs all.
+const LIMITED: [&str; 6] = [
+    "select a from doubtful where a > 5000 limit 1",
+    "select a from doubtful where a > 5000 limit 100",
+    "select a from doubtful where a > 5000 and b = 7 limit 1",
+    "select a from doubtful where a > 0 and b = 7 limit 13",
+    "select a from doubtful where a > 0 and b <> 7 limit 300",
+    "select a from doubtful where a > 0 and b = 7 limit 1000",
+];
+
+/// The rows that an index-only scan has looked up.
+fn heap_fetches(plan: &str) -> u64 {
+    assert!(plan.contains("Index Only Scan using doubtful_a"), "{plan}");
+    let count = plan.split('|').find_map(|line| line.trim().strip_prefix("Heap Fetches: "));
+    count.unwrap_or_else(|| panic!("{plan}")).parse().expect("a number")
+}
+
+#[test]
+fn a_limit_needs_few_rows_of_the_table() {
+    let Some(bin) = servers().pop() else { return };
+    let server = Server::start(&bin, &[]);
+    server.script("postgres", DOUBTFUL, false);
+    // A server stops at the last row that is wanted.
+    let needed = LIMITED.map(|sql| heap_fetches(&explained(&server, MEASURED, sql)));
+    let stopped = server.stop();
+    runtime().block_on(async {
+        let session = open_on(stopped.data(), "postgres", &[], &[]).await;
+        let mut session = session.expect("a session");
+        set_all(&mut session, &FORCED).await;
+        for (sql, needed) in LIMITED.into_iter().zip(needed) {
+            let found = run(&mut session, &format!("explain ({MEASURED}) {sql}")).await;
+            let found = heap_fetches(&found);
+            // The rows of the last page that aren't wanted, and 1/64 of those before.
+            let most = needed + needed / 64 + 1;
+            assert!(found >= needed && found <= most, "{sql}: {found}, not {needed}");
+        }
+    });
+}
+
 /// A table whose index has a text that nothing is compared with.
 const INCLUDED: &str = "
     create table t (a int, b text);

@@ -1,5 +1,11 @@
 //! Statements that look up one row by a unique key: the rows are a server's, and no plan is made for them.
 
+use std::fs;
+use std::path::Path;
+
+use trunkline_format::{BLOCK_SIZE, PageBytes, page_checksum};
+use trunkline_query::Session;
+
 use crate::cluster::runtime;
 use crate::compared_counts::print_counts;
 use crate::server::{Server, servers};
@@ -163,5 +169,140 @@ fn a_look_up_is_an_index_scan() {
         for (sql, expected) in results {
             assert_eq!(run(&mut session, sql).await, expected, "{sql}");
         }
+    });
+}
+
+/// The files of a table and of its index.
+const FILES: &str = "
+    create table t (k int primary key, v int);
+    insert into t select i, i * 2 from generate_series(1, 5000) i;
+    vacuum analyze t;
+    checkpoint;
+    select pg_relation_filepath('t'), pg_relation_filepath('t_pkey');
+";
+
+const LOOK_UP: &str = "prepare p(int) as select k, v from t where k = $1";
+
+async fn session_on(data: &Path) -> Session {
+    open_on(data.to_owned(), "postgres", &[], &[]).await.expect("a session")
+}
+
+/// The executions of the statement without a plan, and with one.
+async fn plans(session: &mut Session) -> String {
+    run(session, "select generic_plans, custom_plans from pg_prepared_statements").await
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_not_kept() {
+    let Some(bin) = servers().pop() else { return };
+    let server = Server::start(&bin, &[]);
+    let files = String::from_utf8(server.script("postgres", FILES, false)).expect("UTF-8");
+    let (table, index) = files.trim().split_once('\t').expect("two files");
+    let stopped = server.stop();
+    let (table, index) = (stopped.data().join(table), stopped.data().join(index));
+    let away = stopped.data().join("away");
+    runtime().block_on(async {
+        // Without its index, the row is found as in any other plan.
+        let mut session = session_on(&stopped.data()).await;
+        assert_eq!(run(&mut session, LOOK_UP).await, "PREPARE");
+        fs::rename(&index, &away).expect("renamed");
+        for sql in ["execute p(5)", "select k, v from t where k = 5"] {
+            assert_eq!(run(&mut session, sql).await, "5\t10", "{sql}");
+        }
+        assert_eq!(plans(&mut session).await, "0\t1");
+        fs::rename(&away, &index).expect("renamed");
+        assert_eq!(run(&mut session, "execute p(5)").await, "5\t10");
+        assert_eq!(plans(&mut session).await, "1\t1");
+        // Without the table, there is no row.
+        let mut session = session_on(&stopped.data()).await;
+        assert_eq!(run(&mut session, LOOK_UP).await, "PREPARE");
+        fs::rename(&table, &away).expect("renamed");
+        let error = run(&mut session, "execute p(5)").await;
+        assert!(error.contains("could not open file"), "{error}");
+        fs::rename(&away, &table).expect("renamed");
+        assert_eq!(run(&mut session, "execute p(5)").await, "5\t10");
+    });
+}
+
+/// Waits, reads and hits for the pages of the index and of the table.
+async fn page_counts(session: &mut Session) -> [[u64; 3]; 2] {
+    let sql = "select coalesce(sum(waits), 0)::int8, coalesce(sum(reads), 0)::int8, \
+        coalesce(sum(hits), 0)::int8 from trunkline_io_relations where relation = ";
+    let mut found: Vec<[u64; 3]> = Vec::new();
+    for relation in ["public.t_pkey", "public.t"] {
+        let counts = run(session, &format!("{sql}'{relation}'")).await;
+        let counts: Vec<u64> =
+            counts.split('\t').map(|count| count.parse().expect("a number")).collect();
+        found.push(counts.try_into().expect("three counts"));
+    }
+    found.try_into().expect("two relations")
+}
+
+/// A scan would wait for the pages of the index, though not long.
+#[test]
+fn a_cached_row_is_found_without_a_scan() {
+    let Some(bin) = servers().pop() else { return };
+    let server = Server::start(&bin, &[]);
+    server.script("postgres", FILES, false);
+    let stopped = server.stop();
+    runtime().block_on(async {
+        let mut session = session_on(&stopped.data()).await;
+        assert_eq!(run(&mut session, LOOK_UP).await, "PREPARE");
+        let rows = [("execute p(5)", "5\t10"), ("execute p(17)", "17\t34"), ("execute p(0)", "")];
+        let mut before = None;
+        for round in 0..6 {
+            for (sql, row) in rows {
+                assert_eq!(run(&mut session, sql).await, row, "{sql}");
+            }
+            let found = page_counts(&mut session).await;
+            if let Some(before) = before.replace(found) {
+                let [index, table] = found;
+                let [before_index, before_table]: [[u64; 3]; 2] = before;
+                // The metapage, the root and a leaf for each key, and a page of the table for each row.
+                let [waits, reads, hits] = before_index;
+                assert_eq!(index, [waits, reads, hits + 3 * 3], "round {round}");
+                let [waits, reads, hits] = before_table;
+                assert_eq!(table, [waits, reads, hits + 2], "round {round}");
+            }
+        }
+        // The same rows through a scan.
+        let before = page_counts(&mut session).await;
+        for (key, row) in [(5, "5\t10"), (17, "17\t34")] {
+            let sql = format!("select k, v from t where k = {key} and v > 0");
+            assert_eq!(run(&mut session, &sql).await, row, "{sql}");
+        }
+        let found = page_counts(&mut session).await;
+        assert!(found[0][0] > before[0][0], "{found:?} after {before:?}");
+    });
+}
+
+#[test]
+fn an_entry_that_leads_to_another_row_finds_nothing() {
+    let Some(bin) = servers().pop() else { return };
+    let server = Server::start(&bin, &[]);
+    let files = String::from_utf8(server.script("postgres", FILES, false)).expect("UTF-8");
+    let (_, index) = files.trim().split_once('\t').expect("two files");
+    let stopped = server.stop();
+    let index = stopped.data().join(index);
+    let mut bytes = fs::read(&index).expect("read");
+    let page: &mut PageBytes = bytes[BLOCK_SIZE..].first_chunk_mut().expect("a page");
+    // The fifth entry of the first leaf, which begins with its high key. Its pointer to the row ends with
+    // the number of the line pointer.
+    let at = 24 + 4 * 5;
+    let pointer = u32::from_le_bytes(page[at..at + 4].try_into().expect("four bytes"));
+    let item = (pointer & 0x7FFF) as usize + 4;
+    assert_eq!(page[item..item + 2], 5_u16.to_le_bytes());
+    page[item..item + 2].copy_from_slice(&6_u16.to_le_bytes());
+    let checksum = page_checksum(page, 1);
+    page[8..10].copy_from_slice(&checksum.to_le_bytes());
+    fs::write(&index, bytes).expect("written");
+    runtime().block_on(async {
+        let mut session = session_on(&stopped.data()).await;
+        assert_eq!(run(&mut session, LOOK_UP).await, "PREPARE");
+        // Through a scan, and without one.
+        for (sql, row) in [("execute p(5)", ""), ("execute p(5)", ""), ("execute p(6)", "6\t12")] {
+            assert_eq!(run(&mut session, sql).await, row, "{sql}");
+        }
+        assert_eq!(plans(&mut session).await, "3\t0");
     });
 }
