@@ -316,14 +316,15 @@ const DOUBTFUL: &str = "
     checkpoint;
 ";
 
-/// Queries that need few rows, and one that needs all.
-const LIMITED: [&str; 6] = [
-    "select a from doubtful where a > 5000 limit 1",
-    "select a from doubtful where a > 5000 limit 100",
-    "select a from doubtful where a > 5000 and b = 7 limit 1",
-    "select a from doubtful where a > 0 and b = 7 limit 13",
-    "select a from doubtful where a > 0 and b <> 7 limit 300",
-    "select a from doubtful where a > 0 and b = 7 limit 1000",
+/// Queries that need few rows, and one that needs all, with the rows that PostgreSQL 15 looks up. We don't
+/// ask a server, because PostgreSQL 19 would set pages all-visible then.
+const LIMITED: [(&str, u64); 6] = [
+    ("select a from doubtful where a > 5000 limit 1", 1),
+    ("select a from doubtful where a > 5000 limit 100", 100),
+    ("select a from doubtful where a > 5000 and b = 7 limit 1", 7),
+    ("select a from doubtful where a > 0 and b = 7 limit 13", 1207),
+    ("select a from doubtful where a > 0 and b <> 7 limit 300", 303),
+    ("select a from doubtful where a > 0 and b = 7 limit 1000", 12000),
 ];
 
 /// The rows that an index-only scan has looked up.
@@ -338,14 +339,12 @@ fn a_limit_needs_few_rows_of_the_table() {
     let Some(bin) = servers().pop() else { return };
     let server = Server::start(&bin, &[]);
     server.script("postgres", DOUBTFUL, false);
-    // A server stops at the last row that is wanted.
-    let needed = LIMITED.map(|sql| heap_fetches(&explained(&server, MEASURED, sql)));
     let stopped = server.stop();
     runtime().block_on(async {
         let session = open_on(stopped.data(), "postgres", &[], &[]).await;
         let mut session = session.expect("a session");
         set_all(&mut session, &FORCED).await;
-        for (sql, needed) in LIMITED.into_iter().zip(needed) {
+        for (sql, needed) in LIMITED {
             let found = run(&mut session, &format!("explain ({MEASURED}) {sql}")).await;
             let found = heap_fetches(&found);
             // The rows of the last page that aren't wanted, and 1/64 of those before.
