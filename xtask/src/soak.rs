@@ -7,6 +7,7 @@
 
 mod bare_root;
 mod calibrate;
+mod choice;
 mod record;
 mod stress;
 
@@ -45,6 +46,9 @@ usage: cargo xtask soak <name>
   calibrate [steady | bursts]
                    what trunkline calibrate finds out about 20 mounted slow disks, those without
                    or with a credit; takes 40 minutes on an idle machine; needs root and /dev/fuse
+  choice NAME=DIR...
+                   whether the chosen access paths are among the fastest, in clusters with the
+                   tables uniform and linear_10 in a database bench; needs root and an idle machine
   servers BIN...   random databases, compared with the PostgreSQL servers in these folders
   random-queries BIN...
                    10,000 random queries for each of the servers in these folders, which need
@@ -67,6 +71,7 @@ pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
         ("calibrate", [] | ["steady" | "bursts"]) => {
             |checkout, part| calibrate::run(checkout, part.first().copied())
         }
+        ("choice", [_, ..]) => choice::run,
         ("servers", [_, ..]) => |checkout, bins| servers(checkout, bins, ""),
         ("random-queries", [_, ..]) => random_queries,
         ("checksums", [_, ..]) => |checkout, bins| servers(checkout, bins, "checksums::"),
@@ -184,6 +189,7 @@ mod tests {
             &["servers"],
             &["checksums"],
             &["random-queries"],
+            &["choice"],
             &["faults", "more"],
             &["calibrate", "more"],
         ] {

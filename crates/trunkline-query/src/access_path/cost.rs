@@ -1,7 +1,7 @@
 //! **Costs**, in PostgreSQL's units: one page of a sequential scan costs `seq_page_cost`, which is 1.
 //!
 //! The formulas are those of `costsize.c` and `selfuncs.c`, with three differences (decisions 0032 and
-//! 0039): the tasks of a sequential scan cost nothing themselves, random reads cost less together, and
+//! 0041): the tasks of a sequential scan cost nothing themselves, random reads cost less together, and
 //! rows that an index finds are looked for in a window of the table.
 //!
 //! In PostgreSQL up to 19, an index scan reads one page of the table at a time. Our scans have several

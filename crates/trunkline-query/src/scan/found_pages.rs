@@ -1,5 +1,5 @@
 //! Where the pages of large relations are, and how long reads of their storage take: what estimates use
-//! instead of `seq_page_cost` and `random_page_cost` (decision 0039).
+//! instead of `seq_page_cost` and `random_page_cost` (decision 0041).
 //!
 //! ```text
 //!   every large relation      64 of its blocks: in the pool, in the page cache, or in neither?

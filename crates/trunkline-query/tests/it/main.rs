@@ -19,6 +19,7 @@ mod gate;
 mod hung_storage;
 mod index_joins;
 mod index_only_scans;
+mod measured_costs;
 mod nesting;
 mod optimizer;
 mod ordered_scans;
