@@ -74,15 +74,17 @@ impl Choice<'_> {
         // With a limit, a path ends when it has found enough.
         let fraction = self.fetch.map_or(1.0, |fetch| fetch as f64 / rows);
         let tasks = self.tasks.max(1) as f64;
+        let found = searches.all(clauses);
+        let windows = found.iter().map(|one| one.size.window(one.size.selectivity));
+        let window = windows.fold(1.0, f64::min);
         let mut best = AccessPath {
             kind: PathKind::Sequential,
-            cost: self.settings.sequential(&table, tasks, fraction),
+            cost: self.settings.sequential(&table, tasks, (fraction, window)),
             rows: self.is_estimated.then_some(rows),
             covered: Vec::new(),
             unused: Vec::new(),
             rejected: Vec::new(),
         };
-        let found = searches.all(clauses);
         // What each index would cost at least.
         let mut costs: Vec<(String, Cost)> = Vec::new();
         for one in found.iter().chain(&self.whole_indexes(&searches, &found)) {

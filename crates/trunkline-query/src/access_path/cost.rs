@@ -178,9 +178,19 @@ impl SearchSize {
 }
 
 impl PlannerSettings {
-    /// `cost_seqscan` of a part of the table. The tasks share the CPU time.
-    pub(super) fn sequential(&self, table: &TableSize, tasks: f64, fraction: f64) -> Cost {
-        let fraction = fraction.clamp(0.0, 1.0);
+    /// `cost_seqscan` up to the part of the rows that is wanted. The tasks share the CPU time. `window` is
+    /// the part of the table that these rows are in.
+    pub(super) fn sequential(
+        &self,
+        table: &TableSize,
+        tasks: f64,
+        (fraction, window): (f64, f64),
+    ) -> Cost {
+        // The window may begin anywhere.
+        let fraction = match fraction.clamp(0.0, 1.0) {
+            1.0 => 1.0,
+            part => (1.0 - window) / 2.0 + part * window,
+        };
         let row = self.cpu_tuple_cost + self.cpu_operator_cost * table.filters;
         let pages = table.costs.sequential(table.pages * fraction, table.reads);
         let total = pages + row * table.rows * fraction / shares(tasks);
@@ -346,13 +356,14 @@ mod tests {
     fn tasks_share_the_cpu_costs_of_a_sequential_scan() {
         let settings = PlannerSettings::default();
         // 1000 pages, and 100,000 rows at 0.01 + 0.0025.
-        close(settings.sequential(&table(), 1.0, 1.0).total, 2250.0);
+        close(settings.sequential(&table(), 1.0, (1.0, 1.0)).total, 2250.0);
         // Three tasks count as 2.4: get_parallel_divisor.
-        close(settings.sequential(&table(), 3.0, 1.0).total, 1000.0 + 1250.0 / 2.4);
-        // The first part of the table.
-        close(settings.sequential(&table(), 1.0, 0.1).total, 225.0);
+        close(settings.sequential(&table(), 3.0, (1.0, 1.0)).total, 1000.0 + 1250.0 / 2.4);
+        // A tenth of the table, and a tenth of a fifth, which begins after two fifths of it.
+        close(settings.sequential(&table(), 1.0, (0.1, 1.0)).total, 225.0);
+        close(settings.sequential(&table(), 1.0, (0.1, 0.2)).total, 0.42 * 2250.0);
         let off = PlannerSettings { enable_seqscan: false, ..settings };
-        assert_eq!(off.sequential(&table(), 1.0, 1.0).disabled, 1);
+        assert_eq!(off.sequential(&table(), 1.0, (1.0, 1.0)).disabled, 1);
     }
 
     #[test]

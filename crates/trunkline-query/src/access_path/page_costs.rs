@@ -34,8 +34,8 @@ const POOL: Access = Access { next: 0.03, any: 0.13 };
 /// Measured, 1 and 4 µs.
 const COPY: Access = Access { next: 0.1, any: 0.4 };
 
-/// What it costs in addition to add a page to a bitmap and to take it out again. Measured, 2 µs.
-const BITMAP_PAGE: f64 = 0.2;
+/// What it costs in addition to add a page to a bitmap and to take it out again. Measured, 2 to 4 µs.
+const BITMAP_PAGE: f64 = 0.3;
 
 /// Reads of a sequential scan are combined (`io_combine_limit`), by default to 16 pages.
 const COMBINED: f64 = 16.0;
