@@ -120,7 +120,7 @@ pub(super) fn run(checkout: &Checkout, places: &[&str]) -> Result<String, Failur
          or {EQUAL_MS} ms longer. `cargo xtask soak choice`.\n",
         output(checkout, "git", "rev-parse --short=8 HEAD")?,
     );
-    let (mut right, mut all) = (0, 0);
+    let (mut right, mut all) = (0_usize, 0_usize);
     let mut summary = Vec::new();
     for (name, dir) in named {
         let mut lines: [Vec<(Predicate, Times)>; 2] = Default::default();
@@ -143,7 +143,7 @@ pub(super) fn run(checkout: &Checkout, places: &[&str]) -> Result<String, Failur
     let file = folder.join("choice.md");
     fs::write(&file, text).map_err(|error| Failure::io(file.display(), error))?;
     let summary = summary.join("; ");
-    match f64::from(right) >= RIGHT_MIN * all as f64 {
+    match right as f64 >= RIGHT_MIN * all as f64 {
         true => Ok(format!("right choices: {summary}")),
         false => Err(Failure::new(format!("too few right choices: {summary}"))),
     }
