@@ -221,7 +221,7 @@ fn read(lines: &[String], node: &str) -> Result<(usize, f64), String> {
     let mut plans = Vec::new();
     let mut times = Vec::new();
     for line in lines {
-        if line.contains("Rejected Path") {
+        if line.contains("Rejected Path") || line.contains("Bitmap Index Scan") {
             continue;
         }
         plans.extend(PATHS.iter().position(|(_, node, _)| line.contains(&format!("{node} "))));
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn plans_and_times_are_read() {
         let output = lines(
-            "Aggregate\n  ->  Bitmap Heap Scan on t\n     Path: cost=1..2\n     Rejected Path: Seq Scan  \
+            "Aggregate\n  ->  Bitmap Heap Scan on t\n     ->  Bitmap Index Scan on i\n     Path: cost=1..2\n     Rejected Path: Seq Scan  \
              (cost=1..9)\nAggregate\n  ->  Seq Scan on t\nExecution Time: 10.5 ms\n1|2\nwarm\n\
              ->  Seq Scan on t\nExecution Time: 99.0 ms\n->  Index Scan using i on t\n\
              ->  Seq Scan on t\nExecution Time: 3.0 ms\n->  Seq Scan on t\nExecution Time: 1.0 ms\n\
