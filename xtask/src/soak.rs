@@ -48,7 +48,7 @@ usage: cargo xtask soak <name>
                    or with a credit; takes 40 minutes on an idle machine; needs root and /dev/fuse
   choice NAME=DIR...
                    whether the chosen access paths are among the fastest, in clusters with the
-                   tables uniform and linear_10 in a database bench; needs root and an idle machine
+                   tables uniform and linear_10 in a database bench; needs an idle machine
   servers BIN...   random databases, compared with the PostgreSQL servers in these folders
   random-queries BIN...
                    10,000 random queries for each of the servers in these folders, which need

@@ -6,7 +6,7 @@
 //! A choice is right if its path takes at most half as long again as the fastest one, or 5 ms longer.
 //!
 //! ```text
-//!   drop caches ─▶ trunkline query:  EXPLAIN                     the choice with cold caches
+//!   drop files  ─▶ trunkline query:  EXPLAIN                     the choice with cold caches
 //!                                    EXPLAIN ANALYZE, forced     the time with cold caches
 //!                                    pg_prewarm of both
 //!                                    EXPLAIN                     the choice with warm caches
@@ -16,10 +16,12 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use super::record::output;
 use crate::failure::Failure;
+use crate::invocation::Invocation;
 use crate::tree::Checkout;
 
 /// Percent of the rows.
@@ -33,6 +35,9 @@ const PATHS: [(&str, &str, [&str; 2]); 3] = [
     ("index", "Index Scan", ["enable_seqscan", "enable_bitmapscan"]),
     ("bitmap", "Bitmap Heap Scan", ["enable_seqscan", "enable_indexscan"]),
 ];
+
+/// Files of at least this many bytes are dropped from the page cache.
+const LARGE: u64 = 8 << 20;
 
 /// A choice is right if its time is at most this much longer than the shortest.
 const FACTOR: f64 = 1.5;
@@ -125,7 +130,8 @@ pub(super) fn run(checkout: &Checkout, places: &[&str]) -> Result<String, Failur
     for (name, dir) in named {
         let mut lines: [Vec<(Predicate, Times)>; 2] = Default::default();
         for predicate in Predicate::all() {
-            let [cold, warm] = measure(&program.display().to_string(), dir, &predicate)?;
+            let [cold, warm] =
+                measure(checkout, (&program.display().to_string(), dir), &predicate)?;
             println!("{name}: {predicate:?}: cold {cold:?}, warm {warm:?}");
             let [colds, warms] = &mut lines;
             colds.push((predicate.clone(), cold));
@@ -150,10 +156,14 @@ pub(super) fn run(checkout: &Checkout, places: &[&str]) -> Result<String, Failur
 }
 
 /// The times with cold and with warm caches.
-fn measure(program: &str, dir: &str, predicate: &Predicate) -> Result<[Times; 2], Failure> {
+fn measure(
+    checkout: &Checkout,
+    (program, dir): (&str, &str),
+    predicate: &Predicate,
+) -> Result<[Times; 2], Failure> {
     let mut times: [Times; 2] = Default::default();
     for (number, (_, node, others)) in PATHS.into_iter().enumerate() {
-        drop_caches()?;
+        drop_caches(checkout, dir)?;
         let lines = explained(program, dir, predicate, others)?;
         let (cold, warm) = split(&lines);
         for (times, lines) in times.iter_mut().zip([cold, warm]) {
@@ -169,9 +179,21 @@ fn measure(program: &str, dir: &str, predicate: &Predicate) -> Result<[Times; 2]
     Ok(times)
 }
 
-fn drop_caches() -> Result<(), Failure> {
-    let file = "/proc/sys/vm/drop_caches";
-    fs::write(file, "3").map_err(|error| Failure::io(file, error))
+/// Drops the large files of a cluster from the page cache. Programs and catalogs stay there: loading
+/// them isn't what is measured.
+fn drop_caches(checkout: &Checkout, dir: &str) -> Result<(), Failure> {
+    let large = Path::new(dir).join("base");
+    let databases = fs::read_dir(&large).map_err(|error| Failure::io(large.display(), error))?;
+    for database in databases.flatten() {
+        for file in fs::read_dir(database.path()).into_iter().flatten().flatten() {
+            if file.metadata().is_ok_and(|metadata| metadata.len() >= LARGE) {
+                let input = format!("if={}", file.path().display());
+                let drop = "iflag=nocache count=0 status=none";
+                Invocation::new(&checkout.root, "dd", drop).arg(input).capture()?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What stands between the lines of the two states.

@@ -289,7 +289,7 @@ impl PlannerSettings {
         let row = self.cpu_tuple_cost + self.cpu_operator_cost * table.filters;
         let pages = (all * fraction).max(1.0);
         let page = table.costs.in_order(pages, (window * fraction).max(pages), table.reads);
-        let startup = made.total + all * table.costs.bitmap_page();
+        let startup = made.total + table.costs.bitmap(all, rows);
         Cost {
             disabled: made.disabled + u32::from(!self.enable_bitmapscan),
             startup,

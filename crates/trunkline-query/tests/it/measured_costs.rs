@@ -87,9 +87,9 @@ async fn check(session: &mut Session) {
 
 /// Drops a file from the page cache, if its file system can do that.
 fn drop_cache(file: &Path) {
-    let of = format!("of={}", file.display());
-    let arguments = ["oflag=nocache", "conv=notrunc,fdatasync", "count=0", "status=none"];
-    let status = Command::new("dd").arg(of).args(arguments).status();
+    let input = format!("if={}", file.display());
+    let arguments = ["iflag=nocache", "count=0", "status=none"];
+    let status = Command::new("dd").arg(input).args(arguments).status();
     assert!(status.is_ok_and(|status| status.success()), "dd failed");
 }
 
