@@ -8,6 +8,7 @@
 mod access_paths;
 mod bare_root;
 mod calibrate;
+mod choice;
 mod record;
 mod stress;
 
@@ -46,6 +47,9 @@ usage: cargo xtask soak <name>
   calibrate [steady | bursts]
                    what trunkline calibrate finds out about 20 mounted slow disks, those without
                    or with a credit; takes 40 minutes on an idle machine; needs root and /dev/fuse
+  choice NAME=DIR...
+                   whether the chosen access paths are among the fastest, in clusters with the
+                   tables uniform and linear_10 in a database bench; needs an idle machine
   servers BIN...   random databases, compared with the PostgreSQL servers in these folders
   random-queries BIN...
                    10,000 random queries for each of the servers in these folders, which need
@@ -73,6 +77,7 @@ pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
         ("calibrate", [] | ["steady" | "bursts"]) => {
             |checkout, part| calibrate::run(checkout, part.first().copied())
         }
+        ("choice", [_, ..]) => choice::run,
         ("servers", [_, ..]) => |checkout, bins| servers(checkout, bins, ""),
         ("random-queries", [_, ..]) => random_queries,
         ("access-paths", [_, ..]) => access_paths::run,
@@ -192,6 +197,7 @@ mod tests {
             &["checksums"],
             &["random-queries"],
             &["access-paths"],
+            &["choice"],
             &["faults", "more"],
             &["calibrate", "more"],
         ] {

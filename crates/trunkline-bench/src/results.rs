@@ -17,6 +17,7 @@ use crate::workload_runs;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::Command;
 
@@ -95,7 +96,26 @@ pub(crate) fn page(folder: &Path) -> Result<String> {
         write!(page, "\nNot measured: {}.\n", missing.join(", "))?;
     }
     page += &workload_runs::sections(folder)?;
+    page += &soak_sections(&folder.join("soaks"))?;
     Ok(page)
+}
+
+/// What soak runs have measured, as they have written it.
+fn soak_sections(folder: &Path) -> Result<String> {
+    let fail = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+    let mut text = String::new();
+    if !folder.exists() {
+        return Ok(text);
+    }
+    let entries = fs::read_dir(folder).map_err(|error| fail(folder, error))?;
+    let paths: io::Result<Vec<_>> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut paths = paths.map_err(|error| fail(folder, error))?;
+    paths.sort();
+    for path in paths {
+        text.push('\n');
+        text += &fs::read_to_string(&path).map_err(|error| fail(&path, error))?;
+    }
+    Ok(text)
 }
 
 const INTRODUCTION: &str = "\
@@ -106,6 +126,7 @@ This page is generated from the files in `docs/benchmarks`. To measure rows agai
 ```
 cargo run --release -p trunkline-bench -- ROW... --save docs/benchmarks
 trunkline bench WORKLOAD... --scratch DIR --save docs/benchmarks/workloads/NAME.json
+cargo xtask soak choice NAME=DIR...
 cargo run --release -p trunkline-bench -- --page docs/benchmarks > docs/benchmarks.md
 ```
 

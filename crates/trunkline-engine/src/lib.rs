@@ -77,6 +77,7 @@
 //! | **Pages** | |
 //! | [`pool`] | the shared buffer pool: pins, content locks, clock sweep, access strategies |
 //! | [`read_stream`] | block numbers in, pinned pages out, with read-ahead |
+//! | [`read_timer`] | how long reads take, for planners |
 //! | [`write_stream`] | dirty pages in, combined writes in flight |
 //! | [`checkpoint`] | checkpoints, the checkpointer and the background writer |
 //! | **Rows** | |
@@ -119,6 +120,7 @@ cfg_if::cfg_if! {
         mod window;
         pub mod pool;
         pub mod read_stream;
+        pub mod read_timer;
         pub mod write_stream;
         pub mod checkpoint;
         pub mod transactions;

@@ -106,7 +106,7 @@ pub use self::pin::{Pin, PinRef};
 pub use self::pin_limits::{GuaranteeError, PINS_GUARANTEED};
 pub use self::read::policy::Policy;
 pub use self::replacement::ring_buffer::Strategy;
-pub use self::residency::RelationResidency;
+pub use self::residency::{RelationResidency, ResidencyEstimate};
 pub use self::statistics::{BackendType, IoKey, IoObject, Tally};
 pub use crate::settings::ExtendMethod;
 
@@ -128,7 +128,7 @@ use crate::log::{Log, Unlogged};
 use crate::storage::{Relation, StorageError};
 use std::ops::Range;
 use std::sync::Arc;
-use trunkline_aio::{Aio, TooManySessions};
+use trunkline_aio::{Aio, Call, Session, TooManySessions};
 use trunkline_format::BlockNo;
 
 /// A buffer pool. Clones share the same pool.
@@ -296,6 +296,20 @@ impl Pool {
         blocks: Range<BlockNo>,
     ) -> Result<RelationResidency, StorageError> {
         self.manager.residency(relation, blocks)
+    }
+
+    /// Starts to estimate which part of a fork's first `blocks` blocks is in the pool, and which in
+    /// the page cache, from 64 of them, without reading them. It takes about 0.2 ms. A session that
+    /// must not block polls as for [`Relation::count_blocks`].
+    pub fn estimate_residency(
+        &self,
+        session: &mut Session,
+        relation: &Relation,
+        blocks: BlockNo,
+    ) -> Call<Result<ResidencyEstimate, StorageError>> {
+        let (manager, theirs) = (Arc::clone(&self.manager), relation.clone());
+        let number = relation.storage().call_number(relation.locator().tablespace);
+        session.call(number, move || manager.estimate_residency(&theirs, blocks))
     }
 
     /// The shared part.

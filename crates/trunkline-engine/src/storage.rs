@@ -52,6 +52,7 @@ mod locator;
 mod open_files;
 mod opener;
 mod pending_fsyncs;
+mod read_times;
 mod relation;
 
 pub use self::cluster::{Layout, Storage};
@@ -62,5 +63,6 @@ pub use self::locator::RelationLocator;
 pub use self::open_files::OpenFiles;
 pub(crate) use self::opener::SegmentOpener;
 pub(crate) use self::pending_fsyncs::{FsyncCallback, PendingFsync, SegmentName};
+pub use self::read_times::ReadTimes;
 pub use self::relation::{Located, Relation};
 pub use crate::datadir::{DEFAULT_TABLESPACE, GLOBAL_TABLESPACE};

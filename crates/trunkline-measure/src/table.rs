@@ -7,12 +7,11 @@
 //! page that one of them has read is not found by the other.
 
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, Advice, AtFlags, CWD, accessat};
-use trunkline_aio::{OpenOptions, Residency, residency};
+use rustix::fs::Advice;
+use trunkline_aio::{OpenOptions, Residency, is_residency_known, residency};
 use trunkline_engine::Engine;
 use trunkline_engine::datadir::{DataDir, FileEntry};
 use trunkline_engine::prewarm::Target;
@@ -194,10 +193,10 @@ impl Table {
         let mut sum = Residency::default();
         for file in &self.files {
             let fail = |error| MeasureError::file(&file.path, error);
-            if !shows_residency(&file.path).map_err(fail)? {
+            let open = engine.aio().open(&file.path, OpenOptions::default()).map_err(fail)?;
+            if !is_residency_known(&open).map_err(fail)? {
                 return Ok(None);
             }
-            let open = engine.aio().open(&file.path, OpenOptions::default()).map_err(fail)?;
             sum.add(residency(&open).map_err(fail)?);
         }
         Ok(Some(sum.fraction()))
@@ -206,14 +205,6 @@ impl Table {
     pub(crate) fn checksums(&self) -> bool {
         self.buffered.storage().checksums()
     }
-}
-
-/// Whether the kernel shows us which pages of a file are cached.
-fn shows_residency(path: &Path) -> io::Result<bool> {
-    let owner = std::fs::metadata(path)?.uid();
-    // The effective user, whose rights count for mincore(2) as well.
-    let is_writable = || accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
-    Ok(owner == rustix::process::geteuid().as_raw() || is_writable())
 }
 
 /// How our own tables are laid out.

@@ -3,7 +3,8 @@
 //! ```text
 //!   filters ─▶ clauses ─▶ conditions on each usable index ─┐
 //!   pg_statistic ─▶ selectivity of each condition ─────────┼─▶ costs ─▶ the cheapest path
-//!   settings: random_page_cost, enable_seqscan, … ─────────┘
+//!   settings: random_page_cost, enable_seqscan, … ─────────┤
+//!   where pages are, how long reads take ──────────────────┘
 //! ```
 //! A path only decides which rows are looked at. All filters are evaluated for each of them, so a wrong
 //! estimate costs time, and a wrong entry of an index can't bring a wrong row. What must not happen is
@@ -25,6 +26,7 @@ mod key_search;
 mod keyed_path;
 mod native_clause;
 mod ordered_choice;
+mod page_costs;
 mod path;
 mod selectivity;
 mod sort_cost;
@@ -48,6 +50,7 @@ pub(crate) use key_search::{KeyColumn, KeySearch, KeyType, KeyValues};
 pub(crate) use keyed_path::KeyedPath;
 pub(crate) use native_clause::Clauses;
 pub(crate) use ordered_choice::{OrderedChoice, Sort, SortColumn};
+pub(crate) use page_costs::{FoundPages, PageCosts, RelationPages};
 pub(crate) use path::{AccessPath, BitmapNode, IndexSearch, PathKind, STATISTICS};
 pub(crate) use sort_cost::row_width;
 pub(crate) use statistics::TableStatistics;

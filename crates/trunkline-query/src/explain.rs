@@ -14,6 +14,7 @@
 //! the node below.
 
 mod aggregate;
+mod alternatives;
 mod columns;
 mod describe;
 mod expressions;

@@ -5,7 +5,9 @@
 //! never touch the mapping, so the check itself doesn't change what is cached.
 
 use crate::storage::file::File;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::process::geteuid;
 use std::io;
 use std::ops::Range;
 
@@ -49,6 +51,19 @@ pub fn residency(file: &File) -> io::Result<Residency> {
         sum.cached += states.iter().filter(|&&state| state & 1 != 0).count() as u64 * page;
     })?;
     Ok(sum)
+}
+
+/// Whether the kernel says how much of a file is cached: it does so for the file's owner, for root,
+/// and for users that may write to the file (`can_do_mincore`). To anybody else, every page of the
+/// file seems to be cached.
+///
+/// # Errors
+/// The owner of the file is unknown.
+pub fn is_residency_known(file: &File) -> io::Result<bool> {
+    let fd = file.descriptor().ok_or(io::ErrorKind::Unsupported)?;
+    let (owner, user) = (rustix::fs::fstat(fd)?.st_uid, geteuid());
+    let may_write = || accessat(CWD, file.path(), Access::WRITE_OK, AtFlags::EACCESS).is_ok();
+    Ok(owner == user.as_raw() || user.is_root() || may_write())
 }
 
 /// Reports for each whole block of `block_bytes` in a range, in file order, whether it is cached.

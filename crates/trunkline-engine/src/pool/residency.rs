@@ -11,7 +11,7 @@ use super::tag::BufferTag;
 use crate::storage::{Relation, StorageError};
 use std::io;
 use std::ops::Range;
-use trunkline_aio::resident_blocks;
+use trunkline_aio::{is_residency_known, resident_blocks};
 use trunkline_format::{BLOCK_SIZE, BlockNo, SEGMENT_BLOCKS};
 
 /// Block counts of one fork, depending on where the blocks are cached. `pool` and `cache` both
@@ -38,7 +38,62 @@ impl RelationResidency {
     }
 }
 
+/// The number of blocks that an estimate looks up.
+const SAMPLE: u32 = 64;
+
+/// Which part of a relation's blocks is where, estimated from some of them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ResidencyEstimate {
+    /// The part that is in the pool, from 0 to 1.
+    pub pool: f64,
+    /// The part that is in the kernel's page cache, and not in the pool. It is 0 with direct I/O,
+    /// and if the kernel doesn't say ([`is_residency_known`]).
+    pub cache: f64,
+}
+
 impl BufferManager {
+    /// See [`super::Pool::estimate_residency`].
+    pub(crate) fn estimate_residency(
+        &self,
+        relation: &Relation,
+        blocks: BlockNo,
+    ) -> Result<ResidencyEstimate, StorageError> {
+        let count = SAMPLE.min(blocks);
+        let (mut pool, mut cache) = (0_u32, 0_u32);
+        let is_direct = relation.storage().is_direct();
+        let mut known = None;
+        let tag = BufferTag::of(relation, 0);
+        for number in 0..count {
+            // One of each part, in the middle.
+            let block = ((u64::from(number) * 2 + 1) * u64::from(blocks)) / (2 * u64::from(count));
+            let block = block as BlockNo;
+            if self.peek(tag.at(block)).is_some_and(|state| state.has(flag::VALID)) {
+                pool += 1;
+                continue;
+            }
+            if is_direct {
+                continue;
+            }
+            let file = relation.locate(block)?.file;
+            let failed = |source: io::Error| {
+                let path = file.path().to_owned();
+                StorageError::Io { operation: "look at the cached part of", path, source }
+            };
+            let is_known = match known {
+                Some(known) => known,
+                None => *known.insert(is_residency_known(&file).map_err(failed)?),
+            };
+            if !is_known {
+                continue;
+            }
+            let at = block % SEGMENT_BLOCKS;
+            let found = resident_blocks(&file, BLOCK_SIZE, at..at + 1).map_err(failed)?;
+            cache += u32::from(found.first() == Some(&true));
+        }
+        let part = |found: u32| f64::from(found) / f64::from(count.max(1));
+        Ok(ResidencyEstimate { pool: part(pool), cache: part(cache) })
+    }
+
     /// See [`super::Pool::residency`].
     pub(crate) fn residency(
         &self,

@@ -16,6 +16,7 @@ use super::file_table::FileTable;
 use super::locator::RelationLocator;
 use super::open_files::OpenFiles;
 use super::pending_fsyncs::PendingFsyncs;
+use super::read_times::{ReadTimes, ReadTimesTable};
 use crate::datadir::{DataDir, database_directory};
 
 /// The properties of a cluster that determine how its files are laid out.
@@ -61,6 +62,8 @@ struct Inner {
     /// itself may still be shorter than that. The lock takes the place of PostgreSQL's relation
     /// extension lock, but we hold it only while updating the map, never during a system call.
     ends: Mutex<Map<(RelationLocator, Fork), BlockNo>>,
+    /// How long reads take.
+    read_times: ReadTimesTable,
 }
 
 /// Cluster numbers start at 1, so that 0 can mean "none".
@@ -114,6 +117,7 @@ impl Storage {
             pending_fsyncs: PendingFsyncs::new(number, files.table()),
             files: files.clone(),
             ends: Mutex::default(),
+            read_times: ReadTimesTable::default(),
         }))
     }
 
@@ -140,6 +144,23 @@ impl Storage {
     /// Whether relations may be changed.
     pub fn is_writable(&self) -> bool {
         self.0.writable && self.0.files.writer().is_some()
+    }
+
+    /// How long reads of a tablespace take, if that was measured.
+    pub fn read_times(&self, tablespace: Oid) -> Option<ReadTimes> {
+        self.0.read_times.find(tablespace)
+    }
+
+    /// Whether the caller should measure how long reads of a tablespace take, with this number of
+    /// them in flight, and then call [`Storage::set_read_times`]. This is so for one caller every
+    /// ten minutes, or if the number has changed.
+    pub fn claim_read_times(&self, tablespace: Oid, in_flight: u32) -> bool {
+        self.0.read_times.claim(tablespace, in_flight)
+    }
+
+    /// Stores times that a `ReadTimer` has measured.
+    pub fn set_read_times(&self, tablespace: Oid, times: ReadTimes) {
+        self.0.read_times.set(tablespace, times);
     }
 
     /// The segments that have been written since their last fsync.

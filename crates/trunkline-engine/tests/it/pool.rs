@@ -3,10 +3,14 @@
 //! pools.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake};
+use std::thread::Thread;
 
 use trunkline_aio::{Aio, Builder, MethodKind};
-use trunkline_engine::pool::{Backend, BackendType, Pool, ReadError, Strategy};
+use trunkline_engine::pool::{Backend, BackendType, Pool, ReadError, Strategy, Tally};
 use trunkline_engine::read_stream::{BlockList, BlockRange, ReadStream, StreamOptions};
+use trunkline_engine::read_timer::{ReadTimer, TIMED_BLOCKS_MIN};
 use trunkline_engine::storage::{Layout, OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, HeapPageBuilder, Oid, SEGMENT_BLOCKS};
 use trunkline_sample::push_account;
@@ -207,4 +211,74 @@ fn residency_distinguishes_pool_and_page_cache() {
     assert!(part.cache <= part.blocks, "{part:?}");
     let part = pool.residency(&relation, 100..145).expect("looks");
     assert_eq!((part.blocks, part.pool), (45, 45));
+}
+
+#[test]
+fn residency_is_estimated_from_blocks_of_all_parts() {
+    let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    write_relation(root.path(), 640);
+    let aio = aio(MethodKind::Sync);
+    let pool = Pool::new(&aio, 512).expect("a pool");
+    let mut backend = pool.backend(BackendType::Client).expect("a session");
+    for direct in [false, true] {
+        let relation = storage(&aio, root.path(), direct).relation(LOCATOR, Fork::Main);
+        // Half of each part of ten blocks that one block stands for.
+        let list = (0..640).filter(|block| block / 10 % 2 == 0).collect();
+        read_list(&mut backend, &relation, list, StreamOptions::default());
+        let estimate = pool.estimate_residency(backend.session(), &relation, 640).take();
+        let found = estimate.expect("made at once").expect("looks");
+        assert_eq!(found.pool, 0.5, "{found:?}");
+        // The file was just written, so only direct I/O makes the page cache useless.
+        assert!(if direct { found.cache == 0.0 } else { found.cache <= 0.5 }, "{found:?}");
+        let none = pool.estimate_residency(backend.session(), &relation, 0).take();
+        assert_eq!(none.expect("made at once").expect("looks").pool, 0.0);
+    }
+}
+
+#[test]
+fn times_of_reads_are_measured_through_the_pool() {
+    let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    std::fs::create_dir_all(root.path().join("base/5")).expect("a directory");
+    // Empty pages in a hole.
+    let file = std::fs::File::create(root.path().join("base/5/16384")).expect("creates");
+    file.set_len(u64::from(TIMED_BLOCKS_MIN) * BLOCK_SIZE as u64).expect("a length");
+    for method in METHODS {
+        let aio = aio(method);
+        let pool = Pool::new(&aio, 2_048).expect("a pool");
+        let mut backend = pool.backend(BackendType::Client).expect("a session");
+        let relation = storage(&aio, root.path(), false).relation(LOCATOR, Fork::Main);
+        for concurrency in [0, 16, 25, 1000] {
+            let before = pool.total();
+            let options = StreamOptions { concurrency, ..StreamOptions::default() };
+            let mut timer = ReadTimer::new(&relation, TIMED_BLOCKS_MIN, options);
+            let times = wait(|context| timer.poll(context, &mut backend)).expect("reads");
+            assert_eq!(times.in_flight, concurrency);
+            assert!(!times.latency.is_zero() && !times.random.is_zero(), "{times:?}");
+            assert!(!times.sequential.is_zero(), "{times:?}");
+            let after = pool.total();
+            let blocks = |tally: Tally| tally.hits + tally.read_blocks;
+            let random = (4 * u64::from(concurrency)).clamp(64, 256);
+            assert_eq!(blocks(after) - blocks(before), 3 + random + 1024, "{method}");
+            assert_eq!(backend.pins(), 0);
+        }
+    }
+}
+
+/// Polls until the result is there.
+fn wait<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> T {
+    struct Unpark(Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    loop {
+        match poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(found) => return found,
+            Poll::Pending => std::thread::park(),
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::clause::Clause;
-use super::cost::{Cost, bitmap_pages};
+use super::cost::{Cost, TableSize, bitmap_pages};
 use super::index_search::{EstimatedSearch, Searches};
 use super::path::BitmapNode;
 
@@ -19,6 +19,8 @@ pub(super) struct EstimatedBitmap {
     pub(super) node: BitmapNode,
     cost: Cost,
     selectivity: f64,
+    /// The part of the table that its rows are in.
+    window: f64,
     /// The filters that the bitmap covers.
     pub(super) covered: Vec<usize>,
     used: Vec<usize>,
@@ -49,13 +51,13 @@ impl Searches<'_> {
         let mut best: Option<(Cost, EstimatedBitmap)> = None;
         for first in 0..all.len().min(COMBINED_MAX) {
             let Some(mut combined) = all.get(first).cloned() else { break };
-            let mut cost = self.bitmap_cost(&combined);
+            let mut cost = self.bitmap_cost(&combined, 1.0);
             for other in all.iter().skip(first + 1).take(COMBINED_MAX) {
                 if other.used.iter().any(|number| combined.used.contains(number)) {
                     continue;
                 }
                 let both = self.and(&combined, other);
-                let with = self.bitmap_cost(&both);
+                let with = self.bitmap_cost(&both, 1.0);
                 if with.is_below(&cost) {
                     (combined, cost) = (both, with);
                 }
@@ -74,6 +76,7 @@ impl Searches<'_> {
             node: BitmapNode::Index(Arc::clone(&found.search)),
             cost: Cost { total, startup: total, disabled: 0 },
             selectivity: found.size.selectivity,
+            window: found.size.window(found.size.selectivity),
             covered: found.conditions.covered.clone(),
             used: found.conditions.used.clone(),
         }
@@ -92,6 +95,7 @@ impl Searches<'_> {
             node: BitmapNode::And(parts),
             cost: Cost { total, startup: total, disabled: 0 },
             selectivity: one.selectivity * other.selectivity,
+            window: one.window.min(other.window),
             covered: concat(&one.covered, &other.covered),
             used: concat(&one.used, &other.used),
         }
@@ -100,13 +104,14 @@ impl Searches<'_> {
     /// The bitmap of the rows for which one of the arms is true, and whether it says as much as they do.
     fn any(&self, arms: &[Clause]) -> Option<(EstimatedBitmap, bool)> {
         let mut parts = Vec::with_capacity(arms.len());
-        let (mut total, mut is_exact) = (0.0, true);
+        let (mut total, mut window, mut is_exact) = (0.0, 0.0, true);
         for arm in arms {
             let arm: Vec<Clause> = arm.conjuncts().into_iter().cloned().collect();
             // Each arm must have a bitmap, or rows would be missing.
             let bitmap = self.bitmap(&self.all(&arm), &arm)?;
             is_exact &= (0..arm.len()).all(|part| bitmap.covered.contains(&part));
             total += bitmap.cost.total;
+            window += bitmap.window;
             parts.push(bitmap.node);
         }
         total += 100.0 * self.settings.cpu_operator_cost * (parts.len() as f64 - 1.0).max(0.0);
@@ -114,19 +119,22 @@ impl Searches<'_> {
             node: BitmapNode::Or(parts),
             cost: Cost { total, startup: total, disabled: 0 },
             selectivity: self.estimates.any(arms),
+            window: f64::min(window, 1.0),
             covered: Vec::new(),
             used: Vec::new(),
         };
         Some((bitmap, is_exact))
     }
 
-    pub(super) fn bitmap_cost(&self, bitmap: &EstimatedBitmap) -> Cost {
+    /// The costs of a scan of this part of a bitmap's rows.
+    pub(super) fn bitmap_cost(&self, bitmap: &EstimatedBitmap, fraction: f64) -> Cost {
         let table = &self.table;
         let rows = (bitmap.selectivity * table.rows).max(1.0);
         let room = self.work_mem as f64 / BITMAP_PAGE_BYTES;
-        let pages = bitmap_pages(table, rows);
+        let pages = bitmap_pages(&TableSize { pages: table.pages * bitmap.window, ..*table }, rows);
         // About half of the pages become lossy at a time.
         let lossy = if pages > room { (1.0 - room / 2.0 / pages).clamp(0.0, 1.0) } else { 0.0 };
-        self.settings.bitmap_scan(table, bitmap.cost, rows, lossy)
+        let found = (rows, bitmap.window);
+        self.settings.bitmap_scan(table, bitmap.cost, found, lossy, fraction)
     }
 }

@@ -2,9 +2,6 @@
 
 use std::sync::Arc;
 
-use trunkline_engine::catalog::{ColumnInfo, Database, RelationInfo};
-use trunkline_format::BlockNo;
-
 use super::bitmap_choice::EstimatedBitmap;
 use super::candidate_index::TableIndexes;
 use super::clause::Clause;
@@ -13,11 +10,13 @@ use super::cost::{Cost, PlannerSettings, TableSize};
 use super::index_condition::Conditions;
 use super::index_search::{EstimatedSearch, Searches};
 use super::ordered_choice::{OrderedChoice, OrderedPath};
-use super::path::{AccessPath, PathKind};
+use super::page_costs::RelationPages;
+use super::path::{AccessPath, PathKind, RejectedPath};
 use super::selectivity::Estimates;
 use super::statistics::TableStatistics;
 use super::unused_index::{Reason, unused};
 use crate::environment::Environment;
+use trunkline_engine::catalog::{ColumnInfo, Database, RelationInfo};
 
 /// What a choice depends on.
 #[derive(Debug)]
@@ -32,10 +31,10 @@ pub(crate) struct Choice<'a> {
     /// The places of the columns that the scan decodes; `None` if it needs the rows themselves.
     pub(crate) needed: Option<&'a [usize]>,
     pub(crate) settings: &'a PlannerSettings,
-    /// The sizes of the indexes, in their order, in blocks; `None` if a file can't be used.
-    pub(crate) index_blocks: &'a [Option<BlockNo>],
-    /// Blocks of the table.
-    pub(crate) blocks: BlockNo,
+    /// The pages of the indexes, in their order; `None` if a file can't be used.
+    pub(crate) index_pages: &'a [Option<RelationPages>],
+    /// The pages of the table.
+    pub(crate) pages: RelationPages,
     /// Its estimated rows.
     pub(crate) rows: f64,
     /// `effective_io_concurrency`, limited by the pins of a scan.
@@ -68,66 +67,42 @@ impl Choice<'_> {
     }
 
     fn cheapest(&self, clauses: &[Clause], filters: usize) -> (AccessPath, Option<OrderedChoice>) {
-        let conditions = Conditions::new(self.environment, self.database.info().encoding);
-        let orders = self.orders();
-        let unique = self.unique_columns();
-        let estimates = Estimates {
-            statistics: self.statistics,
-            rows: self.rows,
-            conditions,
-            orders: &orders,
-            unique: &unique,
-        };
-        let table = TableSize {
-            pages: f64::from(self.blocks),
-            rows: self.rows,
-            reads: f64::from(self.reads),
-            filters: filters as f64,
-            all_visible: self.all_visible(),
-        };
+        let columns = self.column_facts();
+        let searches = self.searches(&columns, filters);
+        let (estimates, table) = (searches.estimates, searches.table);
         let rows = (estimates.all(clauses) * self.rows).clamp(1.0, self.rows.max(1.0)).round();
         // With a limit, a path ends when it has found enough.
         let fraction = self.fetch.map_or(1.0, |fetch| fetch as f64 / rows);
         let tasks = self.tasks.max(1) as f64;
+        let found = searches.all(clauses);
+        let windows = found.iter().map(|one| one.size.window(one.size.selectivity));
+        let window = windows.fold(1.0, f64::min);
         let mut best = AccessPath {
             kind: PathKind::Sequential,
-            cost: self.settings.sequential(&table, tasks).of_fraction(fraction),
+            cost: self.settings.sequential(&table, tasks, (fraction, window)),
             rows: self.is_estimated.then_some(rows),
             covered: Vec::new(),
             unused: Vec::new(),
+            rejected: Vec::new(),
         };
-        let searches = Searches {
-            settings: self.settings,
-            indexes: self.indexes,
-            index_blocks: self.index_blocks,
-            estimates,
-            table,
-            work_mem: self.work_mem,
-        };
-        let found = searches.all(clauses);
         // What each index would cost at least.
         let mut costs: Vec<(String, Cost)> = Vec::new();
         for one in found.iter().chain(&self.whole_indexes(&searches, &found)) {
             let search = Arc::clone(&one.search);
-            let (whole, kind) = match self.is_index_only(&search.index) {
+            let size = one.size.first(fraction);
+            let found = self.settings.search(&table, &size);
+            let (cost, kind) = match self.is_index_only(&search.index) {
                 true => (
-                    self.settings.index_only_scan(&table, &one.size, &one.cost),
+                    self.settings.index_only_scan(&table, &size, &found),
                     PathKind::IndexOnly(search),
                 ),
-                false => (
-                    self.settings.index_scan(&table, &one.size, &one.cost),
-                    PathKind::Index(search),
-                ),
+                false => (self.settings.index_scan(&table, &size, &found), PathKind::Index(search)),
             };
-            let cost = whole.of_fraction(fraction);
             costs.push((one.search.index.name.clone(), cost));
-            if cost.is_below(&best.cost) {
-                let covered = one.conditions.covered.clone();
-                best = AccessPath { kind, cost, covered, ..best };
-            }
+            best = best.or(kind, cost, one.conditions.covered.clone());
         }
         if let Some(bitmap) = searches.bitmap(&found, clauses) {
-            let cost = searches.bitmap_cost(&bitmap).of_fraction(fraction);
+            let cost = searches.bitmap_cost(&bitmap, fraction);
             for search in bitmap.node.searches() {
                 let name = &search.index.name;
                 match costs.iter_mut().find(|(known, _)| known == name) {
@@ -136,10 +111,8 @@ impl Choice<'_> {
                     None => costs.push((name.clone(), cost)),
                 }
             }
-            if cost.is_below(&best.cost) {
-                let EstimatedBitmap { node, covered, .. } = bitmap;
-                best = AccessPath { kind: PathKind::Bitmap(node), cost, covered, ..best };
-            }
+            let EstimatedBitmap { node, covered, .. } = bitmap;
+            best = best.or(PathKind::Bitmap(node), cost, covered);
         }
         let reasons = self.reasons(&costs);
         best.unused = unused(&best, &reasons);
@@ -153,9 +126,9 @@ impl Choice<'_> {
     fn reasons(&self, costs: &[(String, Cost)]) -> Vec<(String, Reason)> {
         let unusable = self.indexes.unusable.iter();
         let unusable = unusable.map(|(name, why)| (name.clone(), Reason::Unusable(why.clone())));
-        let others = self.indexes.usable.iter().zip(self.index_blocks).map(|(index, blocks)| {
+        let others = self.indexes.usable.iter().zip(self.index_pages).map(|(index, pages)| {
             let cost = costs.iter().find(|(name, _)| *name == index.name);
-            let reason = match (cost, blocks) {
+            let reason = match (cost, pages) {
                 (_, None) => Reason::Unusable("its file can't be used".to_owned()),
                 (None, _) => match index.unknown.filter(|_| index.columns.is_empty()) {
                     Some(unknown) => Reason::Unusable(format!("its first column {unknown}")),
@@ -175,10 +148,10 @@ impl Choice<'_> {
         (found, clauses): (&[EstimatedSearch], &[Clause]),
         (rows, reasons): (f64, Vec<(String, Reason)>),
     ) -> OrderedChoice {
-        let indexes = self.indexes.usable.iter().zip(self.index_blocks);
-        let paths = indexes.filter_map(|(index, blocks)| {
+        let indexes = self.indexes.usable.iter().zip(self.index_pages);
+        let paths = indexes.filter_map(|(index, pages)| {
             let known = found.iter().find(|one| one.search.index.oid == index.oid).cloned();
-            let one = known.or_else(|| searches.whole(index, (*blocks)?))?;
+            let one = known.or_else(|| searches.whole(index, (*pages)?))?;
             let cost = self.settings.index_scan(&searches.table, &one.size, &one.cost);
             Some(OrderedPath { search: one.search, cost, covered: one.conditions.covered })
         });
@@ -195,24 +168,71 @@ impl Choice<'_> {
         }
     }
 
-    /// How the columns that matter are sorted by default.
-    pub(super) fn orders(&self) -> Vec<Option<ColumnOrder>> {
+    /// What matters about the columns for all estimates.
+    pub(super) fn column_facts(&self) -> ColumnFacts {
         let columns = self.database.columns(self.table).unwrap_or_default();
         let order = |(place, column): (usize, &ColumnInfo)| {
             let is_wanted = self.columns.contains(&place);
             is_wanted
                 .then(|| ColumnOrder::of_type(self.database, column.type_oid, column.collation))?
         };
-        columns.iter().enumerate().map(order).collect()
-    }
-
-    /// The columns with a unique index of their own.
-    pub(super) fn unique_columns(&self) -> Vec<usize> {
         let unique =
             self.indexes.usable.iter().filter(|index| index.unique && index.key_count == 1);
         let unique = unique.filter(|index| !index.is_partial);
-        unique.filter_map(|index| index.columns.first()).map(|column| column.place).collect()
+        let unique = unique.filter_map(|index| index.columns.first()).map(|column| column.place);
+        ColumnFacts {
+            orders: columns.iter().enumerate().map(order).collect(),
+            unique: unique.collect(),
+        }
     }
+
+    /// What finds and estimates the searches of the table's indexes, with this number of filters.
+    pub(super) fn searches<'s>(&'s self, columns: &'s ColumnFacts, filters: usize) -> Searches<'s> {
+        let estimates = Estimates {
+            statistics: self.statistics,
+            rows: self.rows,
+            conditions: Conditions::new(self.environment, self.database.info().encoding),
+            orders: &columns.orders,
+            unique: &columns.unique,
+        };
+        let table = TableSize {
+            pages: f64::from(self.pages.blocks),
+            costs: self.pages.costs,
+            rows: self.rows,
+            reads: f64::from(self.reads),
+            filters: filters as f64,
+            all_visible: self.all_visible(),
+        };
+        Searches {
+            settings: self.settings,
+            indexes: self.indexes,
+            index_pages: self.index_pages,
+            estimates,
+            table,
+            work_mem: self.work_mem,
+        }
+    }
+}
+
+impl AccessPath {
+    /// The better one of this path and another one for the same rows.
+    pub(super) fn or(mut self, kind: PathKind, cost: Cost, covered: Vec<usize>) -> Self {
+        let is_better = cost.is_below(&self.cost);
+        let (name, rejected) = match is_better {
+            true => (self.kind.name(), self.cost),
+            false => (kind.name(), cost),
+        };
+        self.rejected.push(RejectedPath { name, cost: rejected });
+        if is_better { Self { kind, cost, covered, ..self } } else { self }
+    }
+}
+
+/// What matters about the columns of a table.
+pub(super) struct ColumnFacts {
+    /// How those that matter are sorted by default.
+    orders: Vec<Option<ColumnOrder>>,
+    /// Those with a unique index of their own.
+    unique: Vec<usize>,
 }
 
 /// The parts of filters. A filter may consist of several clauses, which can be searched for in several

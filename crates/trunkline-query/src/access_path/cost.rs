@@ -1,14 +1,23 @@
 //! **Costs**, in PostgreSQL's units: one page of a sequential scan costs `seq_page_cost`, which is 1.
 //!
-//! The formulas are those of `costsize.c` and `selfuncs.c`, with two differences (decision 0032):
-//! the tasks of a sequential scan cost nothing themselves, and random reads cost less together. In
-//! PostgreSQL up to 19, an index scan reads one page of the table at a time. Our scans have several
+//! The formulas are those of `costsize.c` and `selfuncs.c`, with three differences (decisions 0032 and
+//! 0041): the tasks of a sequential scan cost nothing themselves, random reads cost less together, and
+//! rows that an index finds are looked for in a window of the table.
+//!
+//! In PostgreSQL up to 19, an index scan reads one page of the table at a time. Our scans have several
 //! reads in flight, so a random read costs less if there are others to read meanwhile:
 //!
 //! ```text
 //!   random(n) = seq_page_cost + (random_page_cost - seq_page_cost) / n
 //! ```
-//! where `n` is the number of reads that can be in flight together.
+//! where `n` is the number of reads that can be in flight together. For a large relation, we also look
+//! where its pages are, and measure its storage (`page_costs`).
+//!
+//! If the order of a table follows that of an index with some noise, the rows of a range are in a part
+//! of the table that is as long as the range and the noise together. For noise that is evenly spread
+//! over the part `w` of the table, the correlation is `1 / sqrt(1 + w²)`, which gives `w`.
+
+use super::page_costs::PageCosts;
 
 /// The settings that costs depend on, with PostgreSQL's names and defaults.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,6 +46,8 @@ pub struct PlannerSettings {
     pub enable_hashjoin: bool,
     /// `enable_indexonlyscan`
     pub enable_indexonlyscan: bool,
+    /// `measured_page_costs`
+    pub measured_page_costs: bool,
 }
 
 impl Default for PlannerSettings {
@@ -54,9 +65,16 @@ impl Default for PlannerSettings {
             enable_nestloop: true,
             enable_hashjoin: true,
             enable_indexonlyscan: true,
+            measured_page_costs: true,
         }
     }
 }
+
+/// An unordered index scan sorts batches of rows by their blocks. Each of them may be half as large as all
+/// before it together, so most rows are in batches of about this part of the rows, and none is larger
+/// than this (the engine's `index_scan/entry_source.rs`).
+const BATCHES: f64 = 8.0;
+const BATCH_ROWS: f64 = 65_536.0;
 
 /// What a path costs.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -88,6 +106,8 @@ impl Cost {
 pub(super) struct TableSize {
     /// Its blocks.
     pub(super) pages: f64,
+    /// What each of them costs.
+    pub(super) costs: PageCosts,
     /// Its rows.
     pub(super) rows: f64,
     /// The reads of its pages that can be in flight together, if there are that many.
@@ -103,6 +123,8 @@ pub(super) struct TableSize {
 pub(super) struct SearchSize {
     /// Blocks of the index.
     pub(super) pages: f64,
+    /// What each of them costs.
+    pub(super) costs: PageCosts,
     /// Entries of the index.
     pub(super) entries: f64,
     /// The levels above the leaves.
@@ -130,19 +152,48 @@ pub(super) struct SearchCost {
 }
 
 impl PlannerSettings {
-    /// A random read of a page if `wanted` pages are, of which `most` can be in flight together.
-    pub(super) fn random_read(&self, wanted: f64, most: f64) -> f64 {
-        let together = wanted.min(most).max(1.0);
-        // A user may say that random reads cost less than others.
-        let latency = (self.random_page_cost - self.seq_page_cost).max(0.0);
-        let rest = self.random_page_cost.min(self.seq_page_cost);
-        rest + latency / together
+    /// Whether pages cost what was found out about them: not if a user says what they cost.
+    pub(crate) fn uses_measured_costs(&self) -> bool {
+        let usual = Self::default();
+        self.measured_page_costs
+            && self.seq_page_cost == usual.seq_page_cost
+            && self.random_page_cost == usual.random_page_cost
+    }
+}
+
+impl SearchSize {
+    /// The first part of the same search.
+    pub(super) fn first(self, fraction: f64) -> Self {
+        let fraction = fraction.clamp(0.0, 1.0);
+        let (selectivity, boundary) = (self.selectivity * fraction, self.boundary * fraction);
+        Self { selectivity, boundary, descents: (self.descents * fraction).max(1.0), ..self }
     }
 
-    /// `cost_seqscan`. The tasks share the CPU time.
-    pub(super) fn sequential(&self, table: &TableSize, tasks: f64) -> Cost {
+    /// The part of the table that this part of its rows is in.
+    pub(super) fn window(&self, selectivity: f64) -> f64 {
+        let correlation = self.correlation.abs().clamp(1e-6, 1.0);
+        let noise = (1.0 / (correlation * correlation) - 1.0).sqrt();
+        (selectivity + noise).min(1.0)
+    }
+}
+
+impl PlannerSettings {
+    /// `cost_seqscan` up to the part of the rows that is wanted. The tasks share the CPU time. `window` is
+    /// the part of the table that these rows are in.
+    pub(super) fn sequential(
+        &self,
+        table: &TableSize,
+        tasks: f64,
+        (fraction, window): (f64, f64),
+    ) -> Cost {
+        // The window may begin anywhere.
+        let fraction = match fraction.clamp(0.0, 1.0) {
+            1.0 => 1.0,
+            part => (1.0 - window) / 2.0 + part * window,
+        };
         let row = self.cpu_tuple_cost + self.cpu_operator_cost * table.filters;
-        let total = self.seq_page_cost * table.pages + row * table.rows / shares(tasks);
+        let pages = table.costs.sequential(table.pages * fraction, table.reads);
+        let total = pages + row * table.rows * fraction / shares(tasks);
         Cost { disabled: u32::from(!self.enable_seqscan), startup: 0.0, total }
     }
 
@@ -165,12 +216,12 @@ impl PlannerSettings {
         let startup = descent;
         let total = startup
             + descent * (descents - 1.0)
-            + pages * self.random_read(pages, table.reads)
+            + pages * search.costs.random(pages, table.reads)
             + looked_at * (self.cpu_index_tuple_cost + operators);
         SearchCost { cost: Cost { disabled: 0, startup, total }, rows }
     }
 
-    /// `cost_index`: the pages of the table in the order of the index.
+    /// `cost_index`: the pages of the table in the order of the index, or of batches of its entries.
     pub(super) fn index_scan(
         &self,
         table: &TableSize,
@@ -200,41 +251,49 @@ impl PlannerSettings {
         part: f64,
     ) -> Cost {
         let rows = found.rows;
-        let most = (self.pages_fetched(rows, table, search.pages) * part).ceil();
-        let fewest = ((search.selectivity * table.pages).ceil().max(1.0) * part).ceil();
-        let random = most * self.random_read(most, table.reads);
-        let in_order = match fewest {
-            fewest if fewest >= 1.0 => {
-                self.random_read(fewest, table.reads) + (fewest - 1.0) * self.seq_page_cost
-            }
-            _ => 0.0,
-        };
-        let correlated = search.correlation * search.correlation;
-        let pages = random + correlated * (in_order.min(random) - random);
+        let window = (search.window(search.selectivity) * table.pages).ceil().max(1.0);
+        let within = TableSize { pages: window, ..*table };
+        let pages = (self.pages_fetched(rows, &within, search.pages) * part).ceil();
+        // The rows of a batch are read in the order of the table.
+        let batch = (rows / BATCHES).clamp(1.0, BATCH_ROWS);
+        let batch_window = search.window(search.selectivity * batch / rows) * table.pages;
+        let batch_window = batch_window.ceil().max(1.0);
+        let batch_pages = bitmap_pages(&TableSize { pages: batch_window, ..*table }, batch);
+        let density = (batch_pages / batch_window).min(1.0);
+        let page = table.costs.in_order(pages, pages / density, table.reads);
+        let again = (rows * part - pages).max(0.0) * table.costs.again();
         let row = self.cpu_tuple_cost + self.cpu_operator_cost * table.filters;
         Cost {
             disabled: u32::from(!self.enable_indexscan),
             startup: found.cost.startup,
-            total: found.cost.total + pages + rows * row,
+            total: found.cost.total + pages * page + again + rows * row,
         }
     }
 
-    /// `cost_bitmap_heap_scan`: the pages of the table, each once. `made` are the costs of the bitmap.
-    pub(super) fn bitmap_scan(&self, table: &TableSize, made: Cost, rows: f64, lossy: f64) -> Cost {
-        let pages = bitmap_pages(table, rows).min(table.pages.max(1.0));
-        // With more of the pages, more of them are neighbours, which are read together.
-        let random = self.random_read(pages, table.reads);
-        let dense = (pages / table.pages.max(1.0)).sqrt();
-        let page =
-            if pages >= 2.0 { random - (random - self.seq_page_cost) * dense } else { random };
+    /// `cost_bitmap_heap_scan`: the pages of the table, each once, up to the part that is wanted. `made`
+    /// are the costs of the bitmap, and `window` is the part of the table that its rows are in.
+    pub(super) fn bitmap_scan(
+        &self,
+        table: &TableSize,
+        made: Cost,
+        (rows, window): (f64, f64),
+        lossy: f64,
+        fraction: f64,
+    ) -> Cost {
+        let fraction = fraction.clamp(0.0, 1.0);
+        let window = (table.pages * window).ceil().max(1.0);
+        let all = bitmap_pages(&TableSize { pages: window, ..*table }, rows).min(window);
         // All rows of a lossy page are looked at.
         let per_page = table.rows / table.pages.max(1.0);
-        let looked_at = rows * (1.0 - lossy) + lossy * pages * per_page;
+        let looked_at = rows * (1.0 - lossy) + lossy * all * per_page;
         let row = self.cpu_tuple_cost + self.cpu_operator_cost * table.filters;
+        let pages = (all * fraction).max(1.0);
+        let page = table.costs.in_order(pages, (window * fraction).max(pages), table.reads);
+        let startup = made.total + table.costs.bitmap(all, rows);
         Cost {
             disabled: made.disabled + u32::from(!self.enable_bitmapscan),
-            startup: made.total,
-            total: made.total + pages * page + looked_at * row,
+            startup,
+            total: startup + pages * page + looked_at * fraction * row,
         }
     }
 
@@ -278,49 +337,46 @@ pub(super) fn bitmap_pages(table: &TableSize, rows: f64) -> f64 {
 mod tests {
     use super::*;
 
-    const TABLE: TableSize =
-        TableSize { pages: 1000.0, rows: 100_000.0, reads: 16.0, filters: 1.0, all_visible: 0.0 };
+    fn table() -> TableSize {
+        TableSize {
+            pages: 1000.0,
+            costs: PageCosts::of_settings(&PlannerSettings::default()),
+            rows: 100_000.0,
+            reads: 16.0,
+            filters: 1.0,
+            all_visible: 0.0,
+        }
+    }
 
     fn close(found: f64, expected: f64) {
         assert!((found - expected).abs() < 1e-6, "{found}, not {expected}");
     }
 
     #[test]
-    fn random_reads_cost_less_if_there_are_others_meanwhile() {
-        let settings = PlannerSettings::default();
-        close(settings.random_read(1.0, 16.0), 4.0);
-        close(settings.random_read(3.0, 16.0), 2.0);
-        close(settings.random_read(1000.0, 16.0), 1.1875);
-        close(settings.random_read(1000.0, 1.0), 4.0);
-        // A user may say that there is no difference, or that random reads are cheaper.
-        let same = PlannerSettings { random_page_cost: 1.0, ..settings };
-        close(same.random_read(1000.0, 16.0), 1.0);
-        let cheaper = PlannerSettings { random_page_cost: 0.5, ..settings };
-        close(cheaper.random_read(1.0, 16.0), 0.5);
-    }
-
-    #[test]
     fn tasks_share_the_cpu_costs_of_a_sequential_scan() {
         let settings = PlannerSettings::default();
         // 1000 pages, and 100,000 rows at 0.01 + 0.0025.
-        close(settings.sequential(&TABLE, 1.0).total, 2250.0);
+        close(settings.sequential(&table(), 1.0, (1.0, 1.0)).total, 2250.0);
         // Three tasks count as 2.4: get_parallel_divisor.
-        close(settings.sequential(&TABLE, 3.0).total, 1000.0 + 1250.0 / 2.4);
+        close(settings.sequential(&table(), 3.0, (1.0, 1.0)).total, 1000.0 + 1250.0 / 2.4);
+        // A tenth of the table, and a tenth of a fifth, which begins after two fifths of it.
+        close(settings.sequential(&table(), 1.0, (0.1, 1.0)).total, 225.0);
+        close(settings.sequential(&table(), 1.0, (0.1, 0.2)).total, 0.42 * 2250.0);
         let off = PlannerSettings { enable_seqscan: false, ..settings };
-        assert_eq!(off.sequential(&TABLE, 1.0).disabled, 1);
+        assert_eq!(off.sequential(&table(), 1.0, (1.0, 1.0)).disabled, 1);
     }
 
     #[test]
     fn pages_are_fetched_again_if_the_cache_is_too_small() {
         let settings = PlannerSettings::default();
         // 2 * 1000 * 500 / (2000 + 500)
-        close(settings.pages_fetched(500.0, &TABLE, 10.0), 400.0);
-        close(settings.pages_fetched(1e9, &TABLE, 10.0), 1000.0);
+        close(settings.pages_fetched(500.0, &table(), 10.0), 400.0);
+        close(settings.pages_fetched(1e9, &table(), 10.0), 1000.0);
         let small = PlannerSettings { effective_cache_size: 101.0, ..settings };
         // The table has 100 of the 101 blocks: 101 * 1000 / 1010. The limit is 2 * 1000 * 100 / 1900.
         let limit = 200_000.0 / 1900.0;
         let expected: f64 = 100.0 + (1000.0 - limit) * 900.0 / 1000.0;
-        close(small.pages_fetched(1000.0, &TABLE, 10.0), expected.ceil());
+        close(small.pages_fetched(1000.0, &table(), 10.0), expected.ceil());
     }
 
     #[test]
@@ -328,6 +384,7 @@ mod tests {
         let settings = PlannerSettings::default();
         let search = SearchSize {
             pages: 300.0,
+            costs: table().costs,
             entries: 100_000.0,
             height: 1.0,
             selectivity: 0.01,
@@ -336,28 +393,29 @@ mod tests {
             conditions: 1.0,
             correlation: 0.0,
         };
-        let found = settings.search(&TABLE, &search);
+        let found = settings.search(&table(), &search);
         close(found.rows, 1000.0);
         // 17 comparisons and 50 operators for each of 2 levels; 3 pages; 1000 entries at 0.0075.
         let descent = 17.0 * 0.0025 + 2.0 * 50.0 * 0.0025;
         close(found.cost.startup, descent);
         close(found.cost.total, descent + 3.0 * 2.0 + 7.5);
-        // 667 pages in random order, 1000 rows.
-        let random = 667.0 * 1.1875;
-        let scan = settings.index_scan(&TABLE, &search, &found);
+        // 667 pages, 1000 rows. Batches of 125 rows have 118 of 1000 pages.
+        let random = 667.0 * (1.1875 - 0.1875 * 0.118_f64.sqrt());
+        let scan = settings.index_scan(&table(), &search, &found);
         close(scan.total, found.cost.total + random + 12.5);
-        // With perfect correlation, 10 pages, of which only the first is random.
+        // With perfect correlation, 10 pages one after the other.
         let sorted = SearchSize { correlation: -1.0, ..search };
-        let scan = settings.index_scan(&TABLE, &sorted, &found);
-        close(scan.total, found.cost.total + (1.0 + 3.0 / 10.0) + 9.0 + 12.5);
+        let scan = settings.index_scan(&table(), &sorted, &found);
+        close(scan.total, found.cost.total + 10.0 + 12.5);
         // Without looking at the table, only the entries and the rows cost something.
-        let seen = TableSize { all_visible: 1.0, ..TABLE };
+        let seen = TableSize { all_visible: 1.0, ..table() };
         let scan = settings.index_only_scan(&seen, &search, &found);
         close(scan.total, found.cost.total + 12.5);
         // A third of 667 pages, rounded up.
-        let partly = TableSize { all_visible: 2.0 / 3.0, ..TABLE };
+        let part = |pages: f64| pages * (1.1875 - 0.1875 * 0.118_f64.sqrt());
+        let partly = TableSize { all_visible: 2.0 / 3.0, ..table() };
         let scan = settings.index_only_scan(&partly, &search, &found);
-        close(scan.total, found.cost.total + 223.0 * 1.1875 + 12.5);
+        close(scan.total, found.cost.total + part(223.0) + 12.5);
     }
 
     #[test]
@@ -365,11 +423,11 @@ mod tests {
         let settings = PlannerSettings::default();
         let made = Cost { total: 20.0, startup: 20.0, disabled: 0 };
         let random = 1.1875 - (1.1875 - 1.0) * 0.667_f64.sqrt();
-        let scan = settings.bitmap_scan(&TABLE, made, 1000.0, 0.0);
+        let scan = settings.bitmap_scan(&table(), made, (1000.0, 1.0), 0.0, 1.0);
         close(scan.startup, 20.0);
         close(scan.total, 20.0 + 667.0 * random + 12.5);
         // If a tenth of the pages are lossy, their 100 rows each are looked at.
-        let lossy = settings.bitmap_scan(&TABLE, made, 1000.0, 0.1);
+        let lossy = settings.bitmap_scan(&table(), made, (1000.0, 1.0), 0.1, 1.0);
         close(lossy.total, 20.0 + 667.0 * random + (900.0 + 6670.0) * 0.0125);
     }
 

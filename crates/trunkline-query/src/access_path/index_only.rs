@@ -27,7 +27,7 @@ impl Choice<'_> {
     /// The fraction of the blocks that are all-visible, as far as known (`allvisfrac`).
     pub(super) fn all_visible(&self) -> f64 {
         let marked = f64::from(self.table.all_visible.max(0));
-        (marked / f64::from(self.blocks.max(1))).min(1.0)
+        (marked / f64::from(self.pages.blocks.max(1))).min(1.0)
     }
 
     /// Searches for all entries of the indexes that no condition is about, but that may be smaller than the
@@ -37,14 +37,14 @@ impl Choice<'_> {
         searches: &Searches<'_>,
         found: &[EstimatedSearch],
     ) -> Vec<EstimatedSearch> {
-        let indexes = self.indexes.usable.iter().zip(self.index_blocks);
+        let indexes = self.indexes.usable.iter().zip(self.index_pages);
         let is_found = |index: &Arc<CandidateIndex>| {
             found.iter().any(|search| search.search.index.oid == index.oid)
         };
         let is_smaller =
             |index: &Arc<CandidateIndex>| index.is_partial || self.is_index_only(index);
         let whole = indexes.filter(|(index, _)| is_smaller(index) && !is_found(index));
-        whole.filter_map(|(index, blocks)| searches.whole(index, (*blocks)?)).collect()
+        whole.filter_map(|(index, pages)| searches.whole(index, (*pages)?)).collect()
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use trunkline_format::BlockNo;
 use trunkline_format::btree::{Comparison, Condition, Direction, KeyRanges};
 
 use super::candidate_index::{CandidateIndex, TableIndexes};
 use super::clause::Clause;
 use super::cost::{PlannerSettings, SearchCost, SearchSize, TableSize};
 use super::index_condition::{IndexConditions, first_column};
+use super::page_costs::RelationPages;
 use super::path::IndexSearch;
 use super::selectivity::Estimates;
 
@@ -17,8 +17,8 @@ use super::selectivity::Estimates;
 pub(super) struct Searches<'a> {
     pub(super) settings: &'a PlannerSettings,
     pub(super) indexes: &'a TableIndexes,
-    /// The sizes of the indexes, in their order, in blocks; `None` if a file can't be used.
-    pub(super) index_blocks: &'a [Option<BlockNo>],
+    /// The pages of the indexes, in their order; `None` if a file can't be used.
+    pub(super) index_pages: &'a [Option<RelationPages>],
     pub(super) estimates: Estimates<'a>,
     pub(super) table: TableSize,
     /// `work_mem`, in bytes.
@@ -37,39 +37,39 @@ pub(super) struct EstimatedSearch {
 impl Searches<'_> {
     /// The searches of all indexes that the clauses say something about.
     pub(super) fn all(&self, clauses: &[Clause]) -> Vec<EstimatedSearch> {
-        let indexes = self.indexes.usable.iter().zip(self.index_blocks);
-        indexes.filter_map(|(index, blocks)| self.search(index, (*blocks)?, clauses)).collect()
+        let indexes = self.indexes.usable.iter().zip(self.index_pages);
+        indexes.filter_map(|(index, pages)| self.search(index, (*pages)?, clauses)).collect()
     }
 
     /// The search of an index, if the clauses say something about its columns.
     pub(super) fn search(
         &self,
         index: &Arc<CandidateIndex>,
-        blocks: BlockNo,
+        pages: RelationPages,
         clauses: &[Clause],
     ) -> Option<EstimatedSearch> {
         let found = self.estimates.conditions.on(index, clauses);
-        if found.conditions.is_empty() { None } else { self.estimated(index, blocks, found) }
+        if found.conditions.is_empty() { None } else { self.estimated(index, pages, found) }
     }
 
     /// The scan of a whole index.
     pub(super) fn whole(
         &self,
         index: &Arc<CandidateIndex>,
-        blocks: BlockNo,
+        pages: RelationPages,
     ) -> Option<EstimatedSearch> {
-        self.estimated(index, blocks, IndexConditions::default())
+        self.estimated(index, pages, IndexConditions::default())
     }
 
     fn estimated(
         &self,
         index: &Arc<CandidateIndex>,
-        blocks: BlockNo,
+        pages: RelationPages,
         found: IndexConditions,
     ) -> Option<EstimatedSearch> {
         let layout = index.index.layout();
         let ranges = KeyRanges::new(layout, &found.conditions, Direction::Forward).ok()?;
-        let size = self.search_size(index, blocks, &found.conditions, &[]);
+        let size = self.search_size(index, pages, &found.conditions, &[]);
         let cost = self.settings.search(&self.table, &size);
         let search = IndexSearch {
             index: Arc::clone(index),
@@ -86,11 +86,12 @@ impl Searches<'_> {
     pub(super) fn search_size(
         &self,
         index: &CandidateIndex,
-        blocks: BlockNo,
+        pages: RelationPages,
         conditions: &[Condition],
         keys: &[usize],
     ) -> SearchSize {
         let estimates = &self.estimates;
+        let RelationPages { blocks, costs } = pages;
         let pages = f64::from(blocks);
         // As for tables, the density of the last VACUUM is applied to the current size.
         let entries = match (index.entries, index.pages) {
@@ -158,6 +159,7 @@ impl Searches<'_> {
         let share = if index.key_count > 1 { 0.75 } else { 1.0 };
         SearchSize {
             pages,
+            costs,
             entries,
             height: if pages > 1.0 { pages.log(300.0).ceil() } else { 0.0 },
             selectivity: f64::min(selectivity, part),

@@ -8,10 +8,8 @@
 use super::choice::{Choice, FilterParts};
 use super::clause::Clause;
 use super::cost::{Cost, PlannerSettings, SearchSize, TableSize};
-use super::index_condition::Conditions;
 use super::index_search::Searches;
 use super::key_search::{KeyColumn, KeySearch};
-use super::selectivity::Estimates;
 
 /// A search of an index for the keys of other rows, with its estimates.
 #[derive(Debug, Clone)]
@@ -37,44 +35,23 @@ impl Choice<'_> {
         loops: f64,
     ) -> Option<KeyedPath> {
         let parts = FilterParts::of(filters);
+        let columns = self.column_facts();
+        let searches = self.searches(&columns, filters.len());
+        let Searches { estimates, table, .. } = searches;
         let encoding = self.database.info().encoding;
-        let conditions = Conditions::new(self.environment, encoding);
-        let (orders, unique) = (self.orders(), self.unique_columns());
-        let estimates = Estimates {
-            statistics: self.statistics,
-            rows: self.rows,
-            conditions,
-            orders: &orders,
-            unique: &unique,
-        };
-        let table = TableSize {
-            pages: f64::from(self.blocks),
-            rows: self.rows,
-            reads: f64::from(self.reads),
-            filters: filters.len() as f64,
-            all_visible: 0.0,
-        };
-        let searches = Searches {
-            settings: self.settings,
-            indexes: self.indexes,
-            index_blocks: self.index_blocks,
-            estimates,
-            table,
-            work_mem: self.work_mem,
-        };
         let mut rows = estimates.all(&parts.clauses) * self.rows;
         for key in keys {
             rows *= estimates.equal_to_any(key.column.place);
         }
         let mut best: Option<KeyedPath> = None;
-        for (index, blocks) in self.indexes.usable.iter().zip(self.index_blocks) {
-            let Some(blocks) = *blocks else { continue };
-            let found = conditions.on(index, &parts.clauses);
+        for (index, pages) in self.indexes.usable.iter().zip(self.index_pages) {
+            let Some(pages) = *pages else { continue };
+            let found = estimates.conditions.on(index, &parts.clauses);
             let search =
                 KeySearch::new(index, found.conditions, keys, (self.environment, encoding));
             let Some(search) = search else { continue };
             let places: Vec<usize> = search.key_columns().map(|(at, _)| at).collect();
-            let size = searches.search_size(index, blocks, &search.conditions, &places);
+            let size = searches.search_size(index, pages, &search.conditions, &places);
             let cost = self.settings.keyed_scan(&table, &size, loops);
             if best.as_ref().is_none_or(|best| cost.is_below(&best.cost)) {
                 let entries = (size.selectivity * table.rows).max(1.0);
@@ -101,8 +78,9 @@ impl PlannerSettings {
             _ => 1.0,
         };
         let leaves = leaves.max(descents).min(search.pages.max(1.0));
-        let random = |wanted: f64| wanted * self.random_read(wanted, table.reads) / loops;
-        let index = TableSize { pages: search.pages, ..*table };
+        let index = TableSize { pages: search.pages, costs: search.costs, ..*table };
+        let random =
+            |of: &TableSize, wanted: f64| wanted * of.costs.random(wanted, table.reads) / loops;
         let leaves = match loops * leaves {
             all if all > 1.0 => self.pages_fetched(all, &index, table.pages),
             one => one,
@@ -113,13 +91,15 @@ impl PlannerSettings {
         let operators = search.conditions * self.cpu_operator_cost;
         let entries = looked_at * (self.cpu_index_tuple_cost + operators);
         // In any order, and in the order of the table.
-        let most = random(self.pages_fetched(rows * loops, table, search.pages));
+        let most = random(table, self.pages_fetched(rows * loops, table, search.pages));
         let fewest = (search.selectivity * table.pages).ceil().max(1.0);
-        let fewest = random(self.pages_fetched(fewest * loops, table, search.pages));
+        let fewest = random(table, self.pages_fetched(fewest * loops, table, search.pages));
         let correlated = search.correlation * search.correlation;
         let pages = most + correlated * (fewest.min(most) - most);
         let row = self.cpu_tuple_cost + self.cpu_operator_cost * table.filters;
-        let total = descent * descents + random(leaves) + entries + pages + rows * row;
+        // Every key descends to a leaf, and every row is in a page.
+        let pages = pages + (1.0 + rows) * table.costs.again();
+        let total = descent * descents + random(&index, leaves) + entries + pages + rows * row;
         Cost { disabled: u32::from(!self.enable_indexscan), startup: descent, total }
     }
 }
@@ -127,21 +107,37 @@ impl PlannerSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access_path::page_costs::PageCosts;
 
-    const TABLE: TableSize =
-        TableSize { pages: 1000.0, rows: 100_000.0, reads: 1.0, filters: 0.0, all_visible: 0.0 };
+    fn table() -> TableSize {
+        TableSize {
+            pages: 1000.0,
+            costs: costs(),
+            rows: 100_000.0,
+            reads: 1.0,
+            filters: 0.0,
+            all_visible: 0.0,
+        }
+    }
+
+    fn costs() -> PageCosts {
+        PageCosts::of_settings(&PlannerSettings::default())
+    }
 
     /// A look-up of one row through a unique index.
-    const LOOK_UP: SearchSize = SearchSize {
-        pages: 300.0,
-        entries: 100_000.0,
-        height: 1.0,
-        selectivity: 0.000_01,
-        boundary: 0.000_01,
-        descents: 1.0,
-        conditions: 1.0,
-        correlation: 0.0,
-    };
+    fn look_up() -> SearchSize {
+        SearchSize {
+            pages: 300.0,
+            costs: costs(),
+            entries: 100_000.0,
+            height: 1.0,
+            selectivity: 0.000_01,
+            boundary: 0.000_01,
+            descents: 1.0,
+            conditions: 1.0,
+            correlation: 0.0,
+        }
+    }
 
     fn close(found: f64, expected: f64) {
         assert!((found - expected).abs() < 1e-6, "{found}, not {expected}");
@@ -153,9 +149,9 @@ mod tests {
     #[test]
     fn one_key_costs_as_much_as_a_scan_for_it() {
         let settings = PlannerSettings::default();
-        let found = settings.search(&TABLE, &LOOK_UP);
-        let scan = settings.index_scan(&TABLE, &LOOK_UP, &found);
-        close(settings.keyed_scan(&TABLE, &LOOK_UP, 1.0).total, scan.total);
+        let found = settings.search(&table(), &look_up());
+        let scan = settings.index_scan(&table(), &look_up(), &found);
+        close(settings.keyed_scan(&table(), &look_up(), 1.0).total, scan.total);
         close(scan.total, CPU + 2.0 * 4.0);
     }
 
@@ -164,17 +160,17 @@ mod tests {
         let settings = PlannerSettings::default();
         // Of the table, 2 * 1000 * 100000 / (2000 + 100000) pages; of the index, all 300.
         let (pages, leaves) = (1000.0, 300.0);
-        let many = settings.keyed_scan(&TABLE, &LOOK_UP, 100_000.0);
+        let many = settings.keyed_scan(&table(), &look_up(), 100_000.0);
         close(many.total, CPU + 4.0 * (pages + leaves) / 100_000.0);
     }
 
     #[test]
     fn reads_of_several_keys_are_in_flight_together() {
         let settings = PlannerSettings::default();
-        let table = TableSize { reads: 16.0, ..TABLE };
-        let many = settings.keyed_scan(&table, &LOOK_UP, 100_000.0);
+        let table = TableSize { reads: 16.0, ..table() };
+        let many = settings.keyed_scan(&table, &look_up(), 100_000.0);
         close(many.total, CPU + 1.1875 * 1300.0 / 100_000.0);
         let off = PlannerSettings { enable_indexscan: false, ..settings };
-        assert_eq!(off.keyed_scan(&table, &LOOK_UP, 1.0).disabled, 1);
+        assert_eq!(off.keyed_scan(&table, &look_up(), 1.0).disabled, 1);
     }
 }

@@ -120,13 +120,9 @@ impl OrderedChoice {
                     _ => *reason = Reason::Cost(cost),
                 }
             }
-            if cost.is_below(&chosen.cost)
-                && let Some(search) = in_order(&path.search, direction)
-            {
-                let (kind, covered) = (PathKind::Index(Arc::new(search)), path.covered.clone());
-                chosen = AccessPath { kind, cost, covered, ..chosen };
-                is_ordered = true;
-            }
+            let Some(search) = in_order(&path.search, direction) else { continue };
+            is_ordered |= cost.is_below(&chosen.cost);
+            chosen = chosen.or(PathKind::Index(Arc::new(search)), cost, path.covered.clone());
         }
         if !self.has_filters {
             reasons.retain(|(_, reason)| matches!(reason, Reason::Cost(_)));

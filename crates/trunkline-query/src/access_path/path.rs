@@ -25,6 +25,17 @@ pub(crate) struct AccessPath {
     pub(crate) covered: Vec<usize>,
     /// Indexes that aren't used, and why.
     pub(crate) unused: Vec<(String, String)>,
+    /// The other paths that were considered.
+    pub(crate) rejected: Vec<RejectedPath>,
+}
+
+/// A path that was considered, but is worse than another one.
+#[derive(Debug, Clone)]
+pub(crate) struct RejectedPath {
+    /// The way, as `EXPLAIN` shows it.
+    pub(crate) name: String,
+    /// What it is estimated to cost.
+    pub(crate) cost: Cost,
 }
 
 /// The kinds of access paths.
@@ -71,12 +82,49 @@ impl AccessPath {
     /// A sequential scan that nothing is known about.
     pub(crate) fn sequential() -> Self {
         let (kind, cost) = (PathKind::Sequential, Cost::default());
-        Self { kind, cost, rows: None, covered: Vec::new(), unused: Vec::new() }
+        Self {
+            kind,
+            cost,
+            rows: None,
+            covered: Vec::new(),
+            unused: Vec::new(),
+            rejected: Vec::new(),
+        }
     }
 
     /// The only path that was considered, a search of an index.
     pub(crate) fn of_search(search: Arc<IndexSearch>) -> Self {
         Self { kind: PathKind::Index(search), ..Self::sequential() }
+    }
+}
+
+impl PathKind {
+    /// The way with its indexes, as in the title of a node.
+    pub(crate) fn name(&self) -> String {
+        let using = |name: &str, search: &IndexSearch| {
+            let direction = if search.is_backward() { " Backward" } else { "" };
+            format!("{name}{direction} using {}", search.index.name)
+        };
+        match self {
+            Self::Sequential => "Seq Scan".to_owned(),
+            Self::Index(search) => using("Index Scan", search),
+            Self::IndexOnly(search) => using("Index Only Scan", search),
+            Self::Bitmap(bitmap) => format!("Bitmap Heap Scan using {}", bitmap.name()),
+        }
+    }
+}
+
+impl BitmapNode {
+    fn name(&self) -> String {
+        let all = |parts: &[Self], word: &str| {
+            let names: Vec<String> = parts.iter().map(Self::name).collect();
+            format!("({})", names.join(word))
+        };
+        match self {
+            Self::Index(search) => search.index.name.clone(),
+            Self::And(parts) => all(parts, " AND "),
+            Self::Or(parts) => all(parts, " OR "),
+        }
     }
 }
 

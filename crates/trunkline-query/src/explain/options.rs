@@ -20,6 +20,8 @@ pub(crate) struct ExplainOptions {
     pub(crate) analyze: bool,
     /// Output columns, schemas and workers.
     pub(crate) verbose: bool,
+    /// The costs of each scan, and of the other ways to its rows.
+    pub(crate) alternatives: bool,
     /// Estimates.
     pub(crate) costs: bool,
     /// Settings that aren't the defaults.
@@ -49,6 +51,7 @@ impl ExplainOptions {
             match &*option.name.text {
                 "analyze" => read.analyze = boolean(option)?,
                 "verbose" => read.verbose = boolean(option)?,
+                "alternatives" => read.alternatives = boolean(option)?,
                 "costs" => read.costs = boolean(option)?,
                 "settings" => read.settings = boolean(option)?,
                 "buffers" => buffers = Some(boolean(option)?),

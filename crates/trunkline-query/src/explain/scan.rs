@@ -8,6 +8,7 @@ use trunkline_engine::pool::Tally;
 use trunkline_engine::read_stream::StreamStats;
 use trunkline_sql::SqlError;
 
+use super::alternatives::{alternatives, found_pages};
 use super::describe::Describer;
 use super::node::{Detail, PlanNode, Value, millis};
 use crate::access_path::PathKind;
@@ -78,6 +79,12 @@ impl Describer<'_> {
         self.bitmap_inputs(&mut node, scan, alias, &sum)?;
         if self.options.verbose {
             node.details.extend(unused_indexes(&path.unused));
+        }
+        if self.options.alternatives && keys.is_empty() {
+            node.details.extend(alternatives(path));
+        }
+        if self.options.alternatives || self.options.verbose {
+            node.details.extend(found_pages(scan));
         }
         if !self.options.analyze {
             return Ok(node);

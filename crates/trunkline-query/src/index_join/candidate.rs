@@ -147,6 +147,7 @@ impl<'j> Candidate<'j> {
             rows: Some(matches.round().max(1.0)),
             covered: found.covered,
             unused: Vec::new(),
+            rejected: Vec::new(),
         };
         let scan = self.scan.with_path(path_of_keys, None);
         let work_mem = scan.access().work_mem() as f64;

@@ -22,8 +22,9 @@ use trunkline_sql::{SqlError, SqlState};
 
 use super::cancellation::Cancellation;
 use super::columns::catalog_error;
+use super::found_pages::FoundRelations;
 use super::table_sizes::TableSizes;
-use crate::access_path::{IndexSearch, PlannerSettings};
+use crate::access_path::{IndexSearch, PageCosts, PlannerSettings, RelationPages};
 
 /// The number of blocks below which a table is scanned by one worker (`min_parallel_table_scan_size`,
 /// 8 MiB).
@@ -48,6 +49,8 @@ pub(crate) struct StatementReads {
     pub(crate) cancellation: Cancellation,
     /// The sizes of all tables of the statement, and of their indexes.
     pub(crate) sizes: Arc<TableSizes>,
+    /// Where their pages are.
+    pub(crate) found: Arc<FoundRelations>,
     /// What costs depend on.
     pub(crate) planner: Arc<PlannerSettings>,
     /// `work_mem`, in bytes.
@@ -73,6 +76,7 @@ pub(crate) struct TableAccess {
     rows: Option<f64>,
     filter: RowFilter,
     sizes: Arc<TableSizes>,
+    found: Arc<FoundRelations>,
     planner: Arc<PlannerSettings>,
     work_mem: usize,
 }
@@ -123,7 +127,8 @@ impl TableAccess {
         relation: &RelationInfo,
         reads: &StatementReads,
     ) -> Result<Self, SqlError> {
-        let StatementReads { engine, io, streams, cancellation, sizes, planner, work_mem } = reads;
+        let StatementReads { engine, io, streams, cancellation, sizes, found, planner, work_mem } =
+            reads;
         if relation.kind == RelationKind::MaterializedView && !relation.populated {
             let name = relation.quoted_name();
             let message = format!("materialized view \"{name}\" has not been populated");
@@ -158,6 +163,7 @@ impl TableAccess {
                 _ => RowFilter::Visible,
             },
             sizes: Arc::clone(sizes),
+            found: Arc::clone(found),
             planner: Arc::clone(planner),
             work_mem: *work_mem,
         })
@@ -209,9 +215,19 @@ impl TableAccess {
         IndexScanOptions { unordered: true, ..IndexScanOptions::of(&self.io) }
     }
 
-    /// The size of an index that may be used, in blocks; `None` if its file can't be used.
-    pub(super) fn index_blocks(&self, index: Oid) -> Option<BlockNo> {
-        self.sizes.blocks(index).ok()
+    /// The table's pages, for estimates.
+    pub(crate) fn pages(&self) -> RelationPages {
+        self.pages_of(self.table, self.blocks)
+    }
+
+    /// The pages of an index that may be used; `None` if its file can't be used.
+    pub(super) fn index_pages(&self, index: Oid) -> Option<RelationPages> {
+        Some(self.pages_of(index, self.sizes.blocks(index).ok()?))
+    }
+
+    fn pages_of(&self, relation: Oid, blocks: BlockNo) -> RelationPages {
+        let costs = PageCosts::of_settings(&self.planner);
+        RelationPages { blocks, costs: costs.with(self.found.find(relation)) }
     }
 
     /// The table's visibility map with its length in blocks; `None` if its size was not asked for.

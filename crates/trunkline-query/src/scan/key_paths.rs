@@ -39,8 +39,8 @@ impl ScanExec {
         let statistics = database.known_statistics(table.oid).map(|rows| {
             TableStatistics::of(database, &environment.catalog, table, &rows, &columns)
         });
-        let blocks = indexes.usable.iter().map(|index| access.index_blocks(index.oid));
-        let blocks: Vec<_> = blocks.collect();
+        let pages = indexes.usable.iter().map(|index| access.index_pages(index.oid));
+        let pages: Vec<_> = pages.collect();
         let choice = Choice {
             environment,
             database,
@@ -50,8 +50,8 @@ impl ScanExec {
             columns: &columns,
             needed: None,
             settings: access.planner(),
-            index_blocks: &blocks,
-            blocks: access.blocks(),
+            index_pages: &pages,
+            pages: access.pages(),
             rows: access.estimated_rows(self.columns().width()),
             reads: access.reads_max(),
             work_mem: access.work_mem(),

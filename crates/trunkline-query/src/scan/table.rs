@@ -104,8 +104,8 @@ impl ScanTable {
                 Err(error) => (TableStatistics::default(), Some(error.to_string())),
             },
         };
-        let blocks = indexes.usable.iter().map(|index| self.access.index_blocks(index.oid));
-        let blocks: Vec<_> = blocks.collect();
+        let pages = indexes.usable.iter().map(|index| self.access.index_pages(index.oid));
+        let pages: Vec<_> = pages.collect();
         let choice = Choice {
             environment,
             database,
@@ -115,8 +115,8 @@ impl ScanTable {
             columns: &columns,
             needed: needed.filter(|_| self.access.visibility_map().is_some()),
             settings: self.access.planner(),
-            index_blocks: &blocks,
-            blocks: self.access.blocks(),
+            index_pages: &pages,
+            pages: self.access.pages(),
             rows: self.access.estimated_rows(self.columns.width()),
             reads: self.access.reads_max(),
             work_mem: self.access.work_mem(),

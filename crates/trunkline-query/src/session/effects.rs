@@ -117,5 +117,6 @@ fn planner_settings(store: &SettingsStore) -> PlannerSettings {
         enable_nestloop: is_on("enable_nestloop"),
         enable_hashjoin: is_on("enable_hashjoin"),
         enable_indexonlyscan: is_on("enable_indexonlyscan"),
+        measured_page_costs: is_on("measured_page_costs"),
     }
 }

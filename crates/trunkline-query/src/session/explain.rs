@@ -13,7 +13,7 @@ use crate::explain::ExplainOptions;
 use crate::statement::{ResultColumn, explain_columns, explain_statement};
 
 /// Settings that plans depend on.
-const PLAN_SETTINGS: [&str; 18] = [
+const PLAN_SETTINGS: [&str; 19] = [
     "cpu_index_tuple_cost",
     "cpu_operator_cost",
     "cpu_tuple_cost",
@@ -28,6 +28,7 @@ const PLAN_SETTINGS: [&str; 18] = [
     "hash_mem_multiplier",
     "io_combine_limit",
     "max_parallel_workers_per_gather",
+    "measured_page_costs",
     "random_page_cost",
     "search_path",
     "seq_page_cost",

@@ -67,6 +67,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "cpu_operator_cost",
             "cpu_tuple_cost",
             "effective_cache_size",
+            "measured_page_costs",
             "random_page_cost",
             "seq_page_cost",
         ],

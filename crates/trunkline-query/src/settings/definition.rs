@@ -335,6 +335,14 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
         "Sets the maximum number of parallel processes per executor node.",
     ),
     setting(
+        "measured_page_costs",
+        BOOL,
+        User,
+        "on",
+        "Lets the planner look where pages are cached and measure how long reads take, while \
+         seq_page_cost and random_page_cost have their defaults.",
+    ),
+    setting(
         "random_page_cost",
         COST,
         User,

@@ -146,6 +146,8 @@ impl PointQuery {
             streams: StatementStreams::default(),
             cancellation: context.cancellation.clone(),
             sizes,
+            // The path is known already.
+            found: Arc::default(),
             planner: Arc::new(context.options.planner),
             work_mem: context.options.work_mem,
         };

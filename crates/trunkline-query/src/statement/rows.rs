@@ -23,7 +23,7 @@ use crate::environment::Environment;
 use crate::error::from_datafusion;
 use crate::expression::column_name;
 use crate::lower::{Lowering, TableSource, scanned_files};
-use crate::scan::{CancelCause, Cancellation, StatementReads, TableSizes};
+use crate::scan::{CancelCause, Cancellation, FoundRelations, StatementReads, TableSizes};
 use crate::server::ServerView;
 
 /// A column of a result.
@@ -248,17 +248,22 @@ async fn plan_physically(
     context.cancellation.check()?;
     let nesting = statement.nesting;
     let files = with_stack_for(nesting, || scanned_files(statement, &context.database));
-    let sizes = TableSizes::ask(&context.engine, &context.cancellation, files).await;
-    let sizes = match context.cancellation.cause() {
-        Some(cause) => return Err(cause.error()),
-        None => Arc::new(sizes?),
+    let cancellation = &context.cancellation;
+    let sizes = TableSizes::ask(&context.engine, cancellation, files.clone()).await;
+    cancellation.check()?;
+    let (io, sizes) = (context.io(), Arc::new(sizes?));
+    let found = match context.options.planner.uses_measured_costs() {
+        true => FoundRelations::ask((&context.engine, &io), cancellation, &files, &sizes).await,
+        false => Ok(FoundRelations::default()),
     };
+    cancellation.check()?;
     let reads = StatementReads {
         engine: context.engine.clone(),
-        io: context.io(),
+        io,
         streams: streams.clone(),
-        cancellation: context.cancellation.clone(),
+        cancellation: cancellation.clone(),
         sizes,
+        found: Arc::new(found?),
         planner: Arc::new(context.options.planner),
         work_mem: context.options.work_mem,
     };

@@ -21,6 +21,7 @@ mod hung_storage;
 mod index_joins;
 mod index_only_scans;
 mod index_pages;
+mod measured_costs;
 mod nesting;
 mod optimizer;
 mod ordered_scans;

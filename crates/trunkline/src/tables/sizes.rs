@@ -12,13 +12,9 @@
 //! therefore keep track of which sums are incomplete.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 
-use rustix::fs::{Access, AtFlags, CWD, accessat};
-use rustix::process::geteuid;
-use trunkline_aio::{Aio, OpenOptions, residency};
+use trunkline_aio::{Aio, OpenOptions, is_residency_known, residency};
 use trunkline_engine::catalog::{
     Catalog, Database, DatabaseRow, RelationInfo, RelationPath, first_file,
 };
@@ -228,19 +224,15 @@ fn cached_bytes(aio: &Aio, file: &FileEntry) -> Result<u64, Failure> {
     if file.bytes == 0 {
         return Ok(0);
     }
-    // To other users the kernel says that everything is cached, to reveal nothing about other
-    // users' files (can_do_mincore).
-    let owner = fs::symlink_metadata(&file.path).map_err(failed)?.uid();
-    let user = geteuid();
-    let may_write = || accessat(CWD, &file.path, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
-    if owner != user.as_raw() && !user.is_root() && !may_write() {
+    let options = OpenOptions { no_follow: true, ..OpenOptions::default() };
+    let open = aio.open(&file.path, options).map_err(failed)?;
+    if !is_residency_known(&open).map_err(failed)? {
         let path = file.path.display();
         let text = format!("the kernel does not say how much of file \"{path}\" is cached");
         let hint = "run as the user that owns the data directory, or as root";
         return Err(Failure::cannot_run(text).with_hint(hint));
     }
-    let options = OpenOptions { no_follow: true, ..OpenOptions::default() };
-    let found = aio.open(&file.path, options).and_then(|file| residency(&file)).map_err(failed)?;
+    let found = residency(&open).map_err(failed)?;
     // The kernel counts whole memory pages.
     Ok(found.cached.min(file.bytes))
 }
