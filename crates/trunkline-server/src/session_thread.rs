@@ -44,6 +44,7 @@ fn serve(connection: Connection, cut_off: oneshot::Receiver<()>) -> io::Result<(
             }
         };
         tokio::select! {
+            biased;
             () = run => {}
             _ = cut_off => {}
         }

@@ -51,7 +51,7 @@ pub struct Session {
     pub(super) path: SearchPath,
     pub(super) settings: Arc<CallSettings>,
     /// What the settings say, as of the last [`Session::refresh`].
-    effects: Effects,
+    pub(super) effects: Effects,
     /// Shared with the functions of a statement, because `set_config` is one.
     pub(super) store: Arc<Mutex<SettingsStore>>,
     pub(super) notices: Vec<Notice>,
