@@ -14,8 +14,7 @@
 //! after its first row has read no more than PostgreSQL would, and one that stops later not much more
 //! (decision 0031).
 //!
-//! [`look_up_in_pool`] finds a single row without a scan, if it needs no page that would have to be
-//! read.
+//! [`look_up_row`] finds a single row without a scan.
 //!
 //! **Rows.** All scans return [`HeapPage`](crate::heap::HeapPage)s, as a heap scan does, with only
 //! those rows that their entries lead to: the visible row of each HOT chain. [`HeapRow::entry`] says
@@ -47,6 +46,6 @@ pub use bitmap_scan::{BitmapBuilder, BitmapHeapScan};
 pub use error::IndexScanError;
 pub use index_only::{IndexOnlyEntry, IndexOnlyScan};
 pub use keyed_scan::KeyedScan;
-pub use pooled_lookup::look_up_in_pool;
+pub use pooled_lookup::{MissingPage, look_up_row};
 pub use scan::{IndexScan, IndexScanOptions, IndexedTable, ScanCounts};
 pub use tid_bitmap::{BitmapPage, BitmapRows, TidBitmap};

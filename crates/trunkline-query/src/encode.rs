@@ -29,5 +29,6 @@ pub use client_encoding::{CLIENT_ENCODINGS, ClientEncoding};
 pub use copy_lines::CopyEncoder;
 pub use copy_options::{CopyFormat, CopyOptions, ForceQuote};
 pub use json_rows::{JsonEncoder, JsonRows};
+pub(crate) use rows::ColumnEncoders;
 pub use rows::{BatchRows, RowEncoder};
 pub use values::ValueFormat;

@@ -61,6 +61,7 @@ mod pass_through;
 mod scan;
 mod server;
 mod session;
+mod session_thread;
 mod settings;
 mod statement;
 mod subplan;
@@ -80,6 +81,7 @@ pub use session::{
     ClientWrite, Notice, Outcome, Session, SessionCanceller, Severity, Startup,
     StatementDescription, TransactionStatus,
 };
+pub use session_thread::in_session_thread;
 pub use statement::{
     ResultColumn, Rows, StatementContext, StatementOptions, execute, explain, result_columns,
     rule_names,

@@ -110,8 +110,9 @@ async fn response(incoming: &mut Incoming) -> Result<Result<Vec<u8>, SqlError>, 
     if !incoming.fill(1 + length).await? {
         return Err(Broken::Io);
     }
-    let mut message = incoming.take(1 + length);
-    Ok(Ok(message.split_off(5).to_vec()))
+    let body = incoming.bytes().get(5..1 + length).unwrap_or_default().to_vec();
+    incoming.take(1 + length);
+    Ok(Ok(body))
 }
 
 impl From<ReadError> for Broken {

@@ -1,4 +1,5 @@
-//! A connection after its start: messages are read and answered until the client goes.
+//! A connection after its start: messages are read and answered until the client goes, in a thread of the
+//! session's own ([`crate::session_thread`]).
 //!
 //! The simple protocol sends texts of statements ([`crate::simple`]), the extended protocol prepares,
 //! binds and executes in separate messages ([`crate::extended`]). After an error in the extended
@@ -7,8 +8,11 @@
 //! Answers are collected. They are written at ReadyForQuery and `Flush`, when there are many, and before
 //! the connection waits for the client.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use trunkline_query::encode::ClientEncoding;
 use trunkline_query::{Session, SessionCanceller};
@@ -31,6 +35,8 @@ pub(crate) struct Connection {
     pub(crate) is_ready: bool,
     /// True once the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
+    /// Where the tasks of statements run.
+    pub(crate) statements: Handle,
 }
 
 /// Why a connection ends although its client hasn't asked for it.
@@ -56,29 +62,26 @@ impl Connection {
     pub(crate) async fn run(&mut self) -> Result<(), Broken> {
         self.ready().await?;
         loop {
-            let must_write = self.outgoing.is_full() || !has_message(&mut self.incoming);
+            let must_write = self.outgoing.is_full() || !has_message(&self.incoming);
             if must_write && !self.outgoing.buffer.is_empty() {
                 self.flush().await?;
             }
             let Some(message) = self.next_message().await? else { return Ok(()) };
             self.is_ready = false;
             if message.is_copy() || (self.skips && !message.ends_skipping()) {
+                message.skip(&mut self.incoming);
                 continue;
             }
-            match message.decode() {
+            match message.decode(&mut self.incoming) {
                 Ok(Message::Terminate) => return Ok(()),
-                Ok(decoded) => {
-                    // A long message isn't kept beside what was decoded from it.
-                    drop(message);
-                    self.answer(decoded).await?;
-                }
-                Err(error) => self.refuse(&message, &error).await?,
+                Ok(decoded) => self.answer(decoded).await?,
+                Err(error) => self.refuse(message, &error).await?,
             }
         }
     }
 
     /// Answers a message that doesn't have the format of its kind.
-    async fn refuse(&mut self, message: &RawMessage, error: &SqlError) -> Result<(), Broken> {
+    async fn refuse(&mut self, message: RawMessage, error: &SqlError) -> Result<(), Broken> {
         if message.is_extended() {
             return self.failed(error, "");
         }
@@ -90,6 +93,24 @@ impl Connection {
 
     /// The next message; `None` if there is none, because the client has gone.
     async fn next_message(&mut self) -> Result<Option<RawMessage>, Broken> {
+        let read = match has_message(&self.incoming) {
+            // If the session is terminated, its next statement says so.
+            true => read_message(&mut self.incoming).await,
+            false => self.arriving_message().await,
+        };
+        match read {
+            Ok(message) => Ok(message),
+            Err(ReadError::Io(error)) => Err(error.into()),
+            Err(ReadError::Fatal(error)) => {
+                self.send_error("FATAL", &error, "");
+                self.flush().await?;
+                Err(Broken::Ended)
+            }
+        }
+    }
+
+    /// Waits for the next message, or until the session must end.
+    async fn arriving_message(&mut self) -> Result<Option<RawMessage>, ReadError> {
         let limit = if self.is_ready { self.session.idle_limit() } else { None };
         let expired = async {
             match limit {
@@ -102,21 +123,12 @@ impl Connection {
         };
         let canceller = self.session.canceller();
         let Self { incoming, stopping, .. } = self;
-        let read = tokio::select! {
+        tokio::select! {
             biased;
             _ = stopping.wait_for(|stopping| *stopping) => Err(terminated()),
             () = canceller.terminated() => Err(terminated()),
             read = read_message(incoming) => read,
             error = expired => Err(ReadError::Fatal(error)),
-        };
-        match read {
-            Ok(message) => Ok(message),
-            Err(ReadError::Io(error)) => Err(error.into()),
-            Err(ReadError::Fatal(error)) => {
-                self.send_error("FATAL", &error, "");
-                self.flush().await?;
-                Err(Broken::Ended)
-            }
         }
     }
 
@@ -181,6 +193,9 @@ impl Connection {
 
     /// Writes what has been collected, unless the session is terminated while the client takes nothing.
     async fn flush(&mut self) -> Result<(), Broken> {
+        if self.outgoing.write_at_once().await? {
+            return Ok(());
+        }
         let canceller = self.session.canceller();
         Ok(until_terminated(&canceller, self.outgoing.flush()).await?)
     }
@@ -207,8 +222,12 @@ impl Connection {
 
     /// Sends the notices that have come up.
     pub(crate) fn send_notices(&mut self, statement: &str) {
+        let notices = self.session.take_notices();
+        if notices.is_empty() {
+            return;
+        }
         let encoding = self.encoding();
-        for notice in self.session.take_notices() {
+        for notice in notices {
             reply::notice(&mut self.outgoing.buffer, &encoding, &notice, statement);
         }
     }
@@ -231,6 +250,9 @@ impl Connection {
     /// # Errors
     /// As for [`Connection::decode`].
     pub(crate) fn name(&self, text: &[u8]) -> Result<String, SqlError> {
+        if text.is_empty() {
+            return Ok(String::new());
+        }
         self.decode(text).map_err(|error| protocol_violation(error.message()))
     }
 }
@@ -256,12 +278,18 @@ pub(crate) async fn until_terminated(
 }
 
 /// Does some work of a session, and cancels it if the client goes away meanwhile. The work then ends
-/// with an error.
+/// with an error. Its tasks are spawned in the runtime of statements.
 pub(crate) async fn watched<T>(
     incoming: &Incoming,
+    statements: &Handle,
     canceller: &SessionCanceller,
     work: impl Future<Output = T>,
 ) -> T {
     let _watch = incoming.watch(canceller);
-    work.await
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        let _entered = statements.enter();
+        work.as_mut().poll(context)
+    })
+    .await
 }

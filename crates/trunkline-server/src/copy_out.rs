@@ -38,17 +38,18 @@ impl Connection {
         let canceller = self.session.canceller();
         let mut sent: u64 = 0;
         loop {
-            let batch = match watched(&self.incoming, &canceller, rows.next()).await {
-                Ok(Some(batch)) => batch,
-                Ok(None) => break,
-                Err(error) => return Ok(Err(error)),
-            };
+            let batch =
+                match watched(&self.incoming, &self.statements, &canceller, rows.next()).await {
+                    Ok(Some(batch)) => batch,
+                    Ok(None) => break,
+                    Err(error) => return Ok(Err(error)),
+                };
             let mut values = match encoder.batch(&batch) {
                 Ok(values) => values,
                 Err(error) => return Ok(Err(error)),
             };
             for row in 0..batch.num_rows() {
-                let Self { incoming, outgoing, .. } = self;
+                let Self { incoming, outgoing, statements, .. } = self;
                 let written = reply::try_message(&mut outgoing.buffer, b'd', |out| {
                     encoder.write_row(&mut values, row, out)
                 });
@@ -60,7 +61,7 @@ impl Connection {
                     let rows = &mut rows;
                     let written = outgoing.write(move || rows.release_ahead());
                     let written = until_terminated(&canceller, written);
-                    watched(incoming, &canceller, written).await?;
+                    watched(incoming, statements, &canceller, written).await?;
                 }
                 sent += 1;
             }

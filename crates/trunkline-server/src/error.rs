@@ -37,6 +37,9 @@ pub enum ServerError {
         /// Why.
         error: io::Error,
     },
+    /// The ends of clients couldn't be noticed.
+    #[error("cannot create an epoll instance: {0}; allow more open files")]
+    ClientEnds(io::Error),
     /// TCP without passwords.
     #[error(
         "cannot listen on {0} without a password file, because every user of the network could read the directory"

@@ -1,5 +1,7 @@
 //! The extended protocol: Parse, Bind, Describe, Execute, Close.
 
+use std::sync::Arc;
+
 use trunkline_format::Oid;
 use trunkline_query::Outcome;
 use trunkline_sql::SqlError;
@@ -58,10 +60,8 @@ impl Connection {
         let values = values.collect::<Result<_, _>>()?;
         self.session.bind_portal(&portal, &statement, values, bind.result_formats)?;
         if let Some(columns) = self.session.describe_portal(&portal)? {
-            // Their number is checked here.
-            let formats = self.session.result_formats(&portal);
-            let checked = self.session.row_encoder(&columns, &formats);
-            if let Err(error) = checked {
+            // The number of formats is checked here.
+            if let Err(error) = self.session.portal_encoder(&portal, &columns) {
                 self.session.close_portal(&portal);
                 return Err(error);
             }
@@ -81,7 +81,7 @@ impl Connection {
                         out.extend_from_slice(&ty.0.to_be_bytes());
                     }
                 });
-                (description.columns, Vec::new())
+                (description.columns, Arc::default())
             }
             Target::Portal(name) => {
                 let name = self.name(name)?;
@@ -117,7 +117,7 @@ impl Connection {
         };
         let canceller = self.session.canceller();
         let work = self.session.execute_portal(&name);
-        let outcome = match watched(&self.incoming, &canceller, work).await {
+        let outcome = match watched(&self.incoming, &self.statements, &canceller, work).await {
             Ok(outcome) => outcome,
             Err(error) => return Ok(Err(error)),
         };
@@ -127,9 +127,12 @@ impl Connection {
             Outcome::Command(tag) => reply::complete(&mut self.outgoing.buffer, &tag),
             Outcome::CopyOut { rows, options } => return self.copy_out(rows, options).await,
             Outcome::Rows { rows, tag } => {
-                let formats = self.session.result_formats(&name);
                 let limit = usize::try_from(limit).ok().filter(|limit| *limit > 0);
-                match self.send_rows(rows, tag, &formats, limit).await? {
+                let encoder = match self.session.portal_encoder(&name, rows.columns()) {
+                    Ok(encoder) => encoder,
+                    Err(error) => return Ok(Err(error)),
+                };
+                match self.send_rows(rows, tag, &encoder, limit).await? {
                     Ok(Sent::All) => self.session.complete_portal(&name),
                     Ok(Sent::Some(rows)) => self.session.put_back_portal(&name, rows, tag),
                     Err(error) => return Ok(Err(error)),

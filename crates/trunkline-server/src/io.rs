@@ -1,214 +1,140 @@
 //! The two directions of a connection.
 //!
-//! A task of the network's runtime reads what the client sends into a buffer of a limited size, whatever
-//! the session is doing. So the end of the client is noticed even if a statement keeps all threads of
-//! the other runtime busy. [`Incoming`] takes from that buffer until a message is complete. [`Outgoing`]
-//! collects messages, and writes them when there are 64 KiB, or when the client is to have them.
+//! [`Incoming`] reads what the client sends until a message is complete. [`Outgoing`] collects messages,
+//! and writes them when there are 64 KiB, or when the client is to have them.
 //!
-//! ```text
-//!   socket ──▶ task that reads ──▶ up to 64 KiB ──▶ Incoming      messages
-//!                  │ the client has gone
-//!                  ▼
-//!              SessionCanceller, while a statement runs
-//! ```
+//! Both are used by the session only, which reads when it has nothing else to do. So a message wakes one
+//! thread, and what a client sends too early stays in the kernel.
 
+use std::future::poll_fn;
 use std::io;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
-use bytes::BytesMut;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Notify, watch};
-use tokio::task::AbortHandle;
-use trunkline_aio::facade::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf, split};
+use tokio::sync::watch;
 use trunkline_query::SessionCanceller;
 
-/// The reading half of a connection, of any kind.
-pub(crate) type Reader = Box<dyn AsyncRead + Send + Unpin>;
-/// The writing half.
-pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+use crate::client_ends::{ClientEnd, ClientEnds, Watch};
+use crate::socket::Stream;
 
 /// Messages are written when this many bytes have been collected.
 const WRITE_BYTES: usize = 64 << 10;
 
-/// This many bytes of later messages are read ahead.
-const READ_AHEAD_BYTES: usize = 64 << 10;
+/// This much memory is kept for the next messages. A row of a gigabyte shouldn't keep its own.
+const KEPT_BYTES: usize = 4 * WRITE_BYTES;
 
-/// How much is read at once.
-const READ_BYTES: usize = 16 << 10;
+/// How much is read at once. A longer message doubles it until there is room for it.
+const READ_BYTES: usize = 8 << 10;
 
 /// A client that hasn't taken anything for this long is slow.
 const SLOW: Duration = Duration::from_millis(50);
 
+/// The two directions of a stream.
+///
+/// # Errors
+/// The system has no room to notice the client's end.
+pub(crate) fn directions(
+    stream: Stream,
+    ends: &ClientEnds,
+    stopping: watch::Receiver<bool>,
+) -> io::Result<(Incoming, Outgoing)> {
+    let end = ends.add(stream.socket().raw())?;
+    let (reader, writer) = split(stream);
+    let incoming = Incoming { reader, end, buffer: vec![0; READ_BYTES], taken: 0, arrived: 0 };
+    Ok((incoming, Outgoing { writer, buffer: Vec::new(), stopping }))
+}
+
+/// Moves a stream to the current runtime, which waits for it from now on.
+///
+/// # Errors
+/// The system has no room for it.
+pub(crate) fn move_here(
+    incoming: Incoming,
+    outgoing: Outgoing,
+) -> io::Result<(Incoming, Outgoing)> {
+    let mut stream = incoming.reader.unsplit(outgoing.writer);
+    stream.move_here()?;
+    let (reader, writer) = split(stream);
+    Ok((Incoming { reader, ..incoming }, Outgoing { writer, ..outgoing }))
+}
+
 /// What the client sends.
 pub(crate) struct Incoming {
-    pipe: Arc<Pipe>,
-    /// What was taken from the pipe.
-    buffer: BytesMut,
-    reading: AbortHandle,
+    reader: ReadHalf<Stream>,
+    end: ClientEnd,
+    /// Of these bytes, some were taken, some more have arrived, and the rest is free.
+    buffer: Vec<u8>,
+    taken: usize,
+    arrived: usize,
 }
 
 impl Incoming {
-    /// Starts to read, in a task of the current runtime.
-    pub(crate) fn new(reader: Reader) -> Self {
-        let pipe = Arc::new(Pipe::default());
-        let reading = tokio::spawn(read(reader, Arc::clone(&pipe))).abort_handle();
-        Self { pipe, buffer: BytesMut::new(), reading }
-    }
-
     /// Waits until there are `length` bytes, and returns whether there are. The buffer grows with what
     /// arrives, not with what a message claims to be.
     ///
     /// # Errors
     /// The connection is broken.
     pub(crate) async fn fill(&mut self, length: usize) -> io::Result<bool> {
-        while self.buffer.len() < length {
-            let arrived = self.pipe.take().await?;
-            if arrived.is_empty() {
+        while self.bytes().len() < length {
+            self.make_room();
+            let Self { reader, buffer, arrived, .. } = self;
+            let count = reader.read(buffer.get_mut(*arrived..).unwrap_or_default()).await?;
+            if count == 0 {
                 return Ok(false);
             }
-            self.buffer.unsplit(arrived);
+            *arrived += count;
         }
         Ok(true)
     }
 
-    /// The bytes that have arrived.
+    /// The bytes that have arrived and weren't taken.
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.buffer
-    }
-
-    /// Adds to the bytes what has arrived meanwhile, without waiting.
-    pub(crate) fn collect(&mut self) {
-        if let Some(arrived) = self.pipe.try_take_bytes() {
-            self.buffer.unsplit(arrived);
-        }
+        self.buffer.get(self.taken..self.arrived).unwrap_or_default()
     }
 
     /// Takes the first bytes, which must have arrived.
-    pub(crate) fn take(&mut self, length: usize) -> BytesMut {
-        let taken = self.buffer.split_to(length.min(self.buffer.len()));
-        // The memory of a large message goes with the message.
-        if self.buffer.is_empty() || taken.len() > READ_AHEAD_BYTES {
-            self.buffer = BytesMut::from(&*self.buffer);
+    pub(crate) fn take(&mut self, length: usize) {
+        self.taken = self.arrived.min(self.taken + length);
+        if self.taken == self.arrived {
+            (self.taken, self.arrived) = (0, 0);
         }
-        taken
+        // A long message shouldn't keep its memory.
+        if self.taken >= 4 * READ_BYTES || self.arrived == 0 && self.buffer.len() > 8 * READ_BYTES {
+            self.move_down();
+            self.buffer.truncate(self.arrived.max(READ_BYTES));
+            self.buffer.shrink_to_fit();
+        }
+    }
+
+    /// Makes free bytes.
+    fn make_room(&mut self) {
+        if self.arrived < self.buffer.len() {
+            return;
+        }
+        if self.taken > 0 {
+            self.move_down();
+        } else {
+            self.buffer.resize(2 * self.buffer.len(), 0);
+        }
+    }
+
+    /// Moves what wasn't taken to the beginning.
+    fn move_down(&mut self) {
+        self.buffer.copy_within(self.taken..self.arrived, 0);
+        (self.taken, self.arrived) = (0, self.arrived - self.taken);
     }
 
     /// Terminates the session if the client goes before the result is dropped, or has gone already.
     pub(crate) fn watch(&self, session: &SessionCanceller) -> Watch {
-        let mut state = self.pipe.state.lock();
-        let has_gone = state.ended.is_some();
-        state.watcher = Some(session.clone());
-        drop(state);
-        if has_gone {
-            session.terminate();
-        }
-        Watch(Arc::clone(&self.pipe))
-    }
-}
-
-impl Drop for Incoming {
-    fn drop(&mut self) {
-        self.reading.abort();
-    }
-}
-
-/// While this exists, a session ends with its client.
-pub(crate) struct Watch(Arc<Pipe>);
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.0.state.lock().watcher = None;
-    }
-}
-
-/// What was read and not taken yet.
-#[derive(Default)]
-struct Pipe {
-    state: Mutex<PipeState>,
-    /// There are bytes, or the client has gone.
-    arrived: Notify,
-    /// Bytes were taken.
-    taken: Notify,
-}
-
-#[derive(Default)]
-struct PipeState {
-    bytes: BytesMut,
-    /// How the stream has ended. The error is taken by the one that reads it.
-    ended: Option<io::Result<()>>,
-    /// The session to terminate when the stream ends.
-    watcher: Option<SessionCanceller>,
-}
-
-impl Pipe {
-    /// Takes all bytes, and waits for some if there are none. The result is empty at the end.
-    async fn take(&self) -> io::Result<BytesMut> {
-        loop {
-            if let Some(taken) = self.try_take() {
-                return taken;
-            }
-            // The session is the only one that waits, so a notification before this is kept for it.
-            self.arrived.notified().await;
-        }
-    }
-
-    /// Takes all bytes, if there are any.
-    fn try_take_bytes(&self) -> Option<BytesMut> {
-        let bytes = self.state.lock().bytes.split();
-        if bytes.is_empty() {
-            return None;
-        }
-        self.taken.notify_one();
-        Some(bytes)
-    }
-
-    /// Takes all bytes, if there are any or there won't be any more.
-    fn try_take(&self) -> Option<io::Result<BytesMut>> {
-        let mut state = self.state.lock();
-        let bytes = state.bytes.split();
-        if !bytes.is_empty() {
-            self.taken.notify_one();
-            return Some(Ok(bytes));
-        }
-        let ended = state.ended.as_mut()?;
-        Some(std::mem::replace(ended, Ok(())).map(|()| bytes))
-    }
-
-    /// Waits until more may be read.
-    async fn room(&self) {
-        while self.state.lock().bytes.len() >= READ_AHEAD_BYTES {
-            self.taken.notified().await;
-        }
-    }
-}
-
-/// Reads until the client goes.
-async fn read(mut reader: Reader, pipe: Arc<Pipe>) {
-    let mut bytes = BytesMut::new();
-    let ended = loop {
-        pipe.room().await;
-        bytes.reserve(READ_BYTES);
-        match reader.read_buf(&mut bytes).await {
-            Ok(0) => break Ok(()),
-            Ok(_) => pipe.state.lock().bytes.unsplit(bytes.split()),
-            Err(error) => break Err(error),
-        }
-        pipe.arrived.notify_one();
-    };
-    let mut state = pipe.state.lock();
-    state.ended = Some(ended);
-    let watcher = state.watcher.take();
-    drop(state);
-    pipe.arrived.notify_one();
-    if let Some(watcher) = watcher {
-        watcher.terminate();
+        self.end.watch(session)
     }
 }
 
 /// What the client receives.
 pub(crate) struct Outgoing {
-    writer: Writer,
+    writer: WriteHalf<Stream>,
     /// Messages that haven't been written.
     pub(crate) buffer: Vec<u8>,
     /// True once the server stops.
@@ -216,10 +142,6 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(crate) fn new(writer: Writer, stopping: watch::Receiver<bool>) -> Self {
-        Self { writer, buffer: Vec::new(), stopping }
-    }
-
     /// Writes what has been collected, and ends the stream; inside TLS, with close_notify.
     pub(crate) async fn close(&mut self) {
         // The client may have gone.
@@ -231,6 +153,31 @@ impl Outgoing {
     /// Whether there is so much that it should be written.
     pub(crate) fn is_full(&self) -> bool {
         self.buffer.len() >= WRITE_BYTES
+    }
+
+    /// Writes what has been collected, if the client takes it at once. Returns whether it has.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub(crate) async fn write_at_once(&mut self) -> io::Result<bool> {
+        let Self { writer, buffer, .. } = self;
+        let mut writer = Pin::new(writer);
+        poll_fn(|context| {
+            match writer.as_mut().poll_write(context, buffer) {
+                Poll::Pending => return Poll::Ready(Ok(false)),
+                Poll::Ready(Ok(count)) => drop(buffer.drain(..count)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            }
+            if !buffer.is_empty() {
+                return Poll::Ready(Ok(false));
+            }
+            buffer.shrink_to(KEPT_BYTES);
+            match writer.as_mut().poll_flush(context) {
+                Poll::Pending => Poll::Ready(Ok(false)),
+                Poll::Ready(flushed) => Poll::Ready(flushed.map(|()| true)),
+            }
+        })
+        .await
     }
 
     /// Writes what has been collected.
@@ -267,30 +214,100 @@ impl Outgoing {
             written += count;
         }
         self.buffer.clear();
-        // A row of a gigabyte shouldn't keep its memory.
-        self.buffer.shrink_to(4 * WRITE_BYTES);
+        self.buffer.shrink_to(KEPT_BYTES);
         self.writer.flush().await
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+
     use super::*;
+    use crate::socket::{RawSocket, Socket};
+
+    fn in_runtime(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(test);
+    }
+
+    /// A client, and the two directions of the server.
+    fn connected() -> (UnixStream, Incoming, Outgoing) {
+        let (client, server) = UnixStream::pair().unwrap();
+        server.set_nonblocking(true).unwrap();
+        let socket = Socket::new(RawSocket::Unix(server)).unwrap();
+        let (_, stopping) = watch::channel(false);
+        let ends = ClientEnds::new().unwrap();
+        let (incoming, outgoing) = directions(Stream::Plain(socket), &ends, stopping).unwrap();
+        (client, incoming, outgoing)
+    }
 
     #[test]
     fn a_long_message_leaves_a_small_buffer() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(async {
-            let (mut client, server) = tokio::io::duplex(1 << 20);
-            let mut incoming = Incoming::new(Box::new(server));
+        in_runtime(async {
+            let (mut client, mut incoming, _outgoing) = connected();
             let long = vec![7; 1 << 20];
-            client.write_all(&long).await.unwrap();
-            assert!(incoming.fill(long.len()).await.unwrap());
-            client.write_all(b"next").await.unwrap();
+            let sent = long.clone();
+            let sending = tokio::task::spawn_blocking(move || {
+                client.write_all(&sent).unwrap();
+                client.write_all(b"next").unwrap();
+                client
+            });
             assert!(incoming.fill(long.len() + 4).await.unwrap());
-            assert_eq!(incoming.take(long.len()), long);
+            assert_eq!(incoming.bytes().get(..long.len()), Some(&*long));
+            incoming.take(long.len());
             assert_eq!(incoming.bytes(), b"next");
             assert!(incoming.buffer.capacity() <= READ_BYTES, "{}", incoming.buffer.capacity());
+            let mut client = sending.await.unwrap();
+            client.write_all(b"!").unwrap();
+            assert!(incoming.fill(5).await.unwrap());
+            assert_eq!(incoming.bytes(), b"next!");
+            drop(client);
+            assert!(!incoming.fill(6).await.unwrap());
+        });
+    }
+
+    #[test]
+    fn short_messages_stay_in_one_buffer() {
+        in_runtime(async {
+            let (mut client, mut incoming, _outgoing) = connected();
+            let message = [1; 100];
+            for _ in 0..10 * READ_BYTES / message.len() {
+                client.write_all(&message).unwrap();
+                assert!(incoming.fill(message.len() - 1).await.unwrap());
+                // The last byte of each is taken with the next one.
+                incoming.take(message.len() - 1);
+                assert_eq!(incoming.buffer.len(), READ_BYTES);
+                assert!(incoming.fill(1).await.unwrap());
+                incoming.take(1);
+            }
+        });
+    }
+
+    #[test]
+    fn a_client_that_takes_nothing_is_waited_for() {
+        use std::io::Read as _;
+        in_runtime(async {
+            let (mut client, _incoming, mut outgoing) = connected();
+            outgoing.buffer = vec![5; 4 << 20];
+            assert!(!outgoing.write_at_once().await.unwrap());
+            let reading = tokio::task::spawn_blocking(move || {
+                let mut read = vec![0; 4 << 20];
+                client.read_exact(&mut read).unwrap();
+                assert!(read.iter().all(|byte| *byte == 5));
+                client
+            });
+            outgoing.flush().await.unwrap();
+            let mut client = reading.await.unwrap();
+            outgoing.buffer.extend_from_slice(b"more");
+            assert!(outgoing.write_at_once().await.unwrap());
+            let mut read = [0; 4];
+            client.read_exact(&mut read).unwrap();
+            assert_eq!(&read, b"more");
+            drop(client);
+            outgoing.buffer.extend_from_slice(b"more");
+            assert!(outgoing.write_at_once().await.is_err());
         });
     }
 }

@@ -6,9 +6,9 @@
 //!       message (what clients send)  reply (what they receive)  rows, copy_out
 //! ```
 //!
-//! A connection is a task. It reads a message, lets the session execute it, and sends the rows while
-//! they are computed: one buffer of 64 KiB, and no more rows until the client has taken it. While a
-//! statement runs, the connection notices if the client goes away, and cancels the statement.
+//! A connection has a thread. It reads a message, lets the session execute it, and sends the rows while
+//! they are computed: one buffer of 64 KiB, and no more rows until the client has taken it. If the client
+//! goes away while a statement runs, the thread of the network notices that, and cancels the statement.
 //!
 //! What statements mean is not known here. The directory's roles are data: every client is the one
 //! operator, and privileges aren't enforced.
@@ -17,6 +17,7 @@
 
 mod authentication;
 mod cancel_keys;
+mod client_ends;
 mod connection;
 mod copy_out;
 mod error;
@@ -31,8 +32,10 @@ mod rows;
 mod scram;
 mod secret_file;
 mod server;
+mod session_thread;
 mod shared;
 mod simple;
+mod socket;
 mod startup;
 mod startup_packet;
 mod tls;

@@ -9,7 +9,6 @@
 
 use std::io;
 
-use bytes::BytesMut;
 use trunkline_query::encode::ValueFormat;
 use trunkline_sql::{SqlError, SqlState};
 
@@ -19,6 +18,9 @@ use crate::io::Incoming;
 const LARGE_MAX: usize = 0x3FFF_FFFE;
 /// The longest message of a kind that carries no text of a statement and no values.
 const SMALL_MAX: usize = 10_000;
+
+/// The bytes before a body: the kind and the length.
+const HEADER: usize = 5;
 
 /// A text in the client's encoding.
 pub(crate) type Text = Vec<u8>;
@@ -77,60 +79,65 @@ pub(crate) enum ReadError {
     Fatal(SqlError),
 }
 
-/// A message whose body isn't decoded yet.
-#[derive(Debug)]
+/// A message that has arrived as a whole. Its bytes are the first ones that weren't taken.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct RawMessage {
     kind: u8,
-    body: BytesMut,
+    /// The length of all of it.
+    length: usize,
 }
 
 impl RawMessage {
     /// Whether it belongs to the extended protocol. An error in such a message makes the server skip
     /// those that follow, until Sync.
-    pub(crate) fn is_extended(&self) -> bool {
+    pub(crate) fn is_extended(self) -> bool {
         matches!(self.kind, b'P' | b'B' | b'D' | b'E' | b'C' | b'H')
     }
 
     /// Whether it is answered even while messages are skipped.
-    pub(crate) fn ends_skipping(&self) -> bool {
+    pub(crate) fn ends_skipping(self) -> bool {
         matches!(self.kind, b'S' | b'X')
     }
 
     /// Whether it is data of a COPY, which has no answer.
-    pub(crate) fn is_copy(&self) -> bool {
+    pub(crate) fn is_copy(self) -> bool {
         matches!(self.kind, b'd' | b'c' | b'f')
     }
 
-    /// Decodes the body.
+    /// Takes it, and decodes it.
     ///
     /// # Errors
     /// 08P01: it doesn't have the format of its kind.
-    pub(crate) fn decode(&self) -> Result<Message, SqlError> {
-        decode(self.kind, &self.body)
+    pub(crate) fn decode(self, incoming: &mut Incoming) -> Result<Message, SqlError> {
+        let body = incoming.bytes().get(HEADER..self.length).unwrap_or_default();
+        let decoded = decode(self.kind, body);
+        self.skip(incoming);
+        decoded
+    }
+
+    /// Takes it without decoding it.
+    pub(crate) fn skip(self, incoming: &mut Incoming) {
+        incoming.take(self.length);
     }
 }
 
-/// Whether a whole message has arrived, or one that is known to be wrong.
-pub(crate) fn has_message(incoming: &mut Incoming) -> bool {
-    let is_whole = |bytes: &[u8]| match *bytes {
+/// Whether a whole message was read already, or one that is known to be wrong.
+pub(crate) fn has_message(incoming: &Incoming) -> bool {
+    match *incoming.bytes() {
         [_, a, b, c, d, ref rest @ ..] => {
             let length = u32::from_be_bytes([a, b, c, d]) as usize;
             length < 4 || rest.len() >= length - 4
         }
         _ => false,
-    };
-    if !is_whole(incoming.bytes()) {
-        incoming.collect();
     }
-    is_whole(incoming.bytes())
 }
 
-/// Reads the next message; `None` if the client has closed the connection.
+/// Waits until the next message is there, which stays in `incoming`; `None` if the client has closed the connection.
 ///
 /// # Errors
 /// See [`ReadError`].
 pub(crate) async fn read_message(incoming: &mut Incoming) -> Result<Option<RawMessage>, ReadError> {
-    if !incoming.fill(5).await.map_err(ReadError::Io)? {
+    if !incoming.fill(HEADER).await.map_err(ReadError::Io)? {
         return Ok(None);
     }
     let &[kind, a, b, c, d, ..] = incoming.bytes() else { return Ok(None) };
@@ -149,12 +156,10 @@ pub(crate) async fn read_message(incoming: &mut Incoming) -> Result<Option<RawMe
     if !incoming.fill(1 + length).await.map_err(ReadError::Io)? {
         return Ok(None);
     }
-    let mut body = incoming.take(1 + length);
-    let body = body.split_off(5);
-    Ok(Some(RawMessage { kind, body }))
+    Ok(Some(RawMessage { kind, length: 1 + length }))
 }
 
-fn decode(kind: u8, body: &BytesMut) -> Result<Message, SqlError> {
+fn decode(kind: u8, body: &[u8]) -> Result<Message, SqlError> {
     let mut body = Body(body);
     let message = match kind {
         b'Q' => Message::Query(body.text()?),

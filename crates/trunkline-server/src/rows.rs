@@ -1,6 +1,6 @@
 //! Sends rows while they are computed.
 
-use trunkline_query::encode::ValueFormat;
+use trunkline_query::encode::{RowEncoder, ValueFormat};
 use trunkline_query::{Outcome, ResultColumn, Rows};
 use trunkline_sql::SqlError;
 
@@ -32,13 +32,9 @@ impl Connection {
         &mut self,
         mut rows: Rows,
         tag: &str,
-        formats: &[ValueFormat],
+        encoder: &RowEncoder,
         limit: Option<usize>,
     ) -> Result<Result<Sent, SqlError>, Broken> {
-        let encoder = match self.session.row_encoder(rows.columns(), formats) {
-            Ok(encoder) => encoder,
-            Err(error) => return Ok(Err(error)),
-        };
         let columns = reply::count(rows.columns().len());
         let canceller = self.session.canceller();
         let mut sent = 0;
@@ -47,11 +43,12 @@ impl Connection {
                 reply::message(&mut self.outgoing.buffer, b's', |_| {});
                 return Ok(Ok(Sent::Some(rows)));
             }
-            let batch = match watched(&self.incoming, &canceller, rows.next()).await {
-                Ok(Some(batch)) => batch,
-                Ok(None) => break,
-                Err(error) => return Ok(Err(error)),
-            };
+            let batch =
+                match watched(&self.incoming, &self.statements, &canceller, rows.next()).await {
+                    Ok(Some(batch)) => batch,
+                    Ok(None) => break,
+                    Err(error) => return Ok(Err(error)),
+                };
             let left = limit.map_or(usize::MAX, |limit| limit - sent);
             let batch = match batch.num_rows().checked_sub(left) {
                 None | Some(0) => batch,
@@ -65,7 +62,7 @@ impl Connection {
                 Err(error) => return Ok(Err(error)),
             };
             for row in 0..batch.num_rows() {
-                let Self { incoming, outgoing, .. } = self;
+                let Self { incoming, outgoing, statements, .. } = self;
                 let written = reply::try_message(&mut outgoing.buffer, b'D', |out| {
                     out.extend_from_slice(&columns);
                     values.write_row(row, out)
@@ -78,7 +75,7 @@ impl Connection {
                     let rows = &mut rows;
                     let written = outgoing.write(move || rows.release_ahead());
                     let written = until_terminated(&canceller, written);
-                    watched(incoming, &canceller, written).await?;
+                    watched(incoming, statements, &canceller, written).await?;
                 }
             }
             sent += batch.num_rows();

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use trunkline_query::Instance;
 
 use crate::cancel_keys::CancelKeys;
+use crate::client_ends::ClientEnds;
 use crate::error::ServerError;
 use crate::listener::LocalSocket;
 use crate::scram::Users;
@@ -87,6 +88,7 @@ impl Server {
                 options.tls.as_ref().map(TlsIdentity::pem),
             ),
             keys: CancelKeys::default(),
+            ends: ClientEnds::new().map_err(ServerError::ClientEnds)?,
             places: Arc::new(Semaphore::new(options.max_connections)),
             starting: Arc::new(Semaphore::new(
                 options.max_connections.saturating_mul(STARTING_FACTOR),
@@ -121,18 +123,24 @@ impl Server {
     /// Serves clients until the server is stopped and all sessions have ended. Returns how many
     /// connections had to be cut off, because they hadn't ended in time.
     ///
-    /// Sessions are tasks of the runtime `statements`, which must not be the one that runs this: cancel
-    /// requests and the ends of clients must be noticed while statements keep its threads busy.
+    /// Each session has one of the threads for blocking work of the runtime `statements`, so there must be
+    /// more of them than sessions. The other threads of that runtime execute the tasks of statements. It
+    /// must not be the one that runs this: cancel requests and the ends of clients must be noticed while
+    /// statements keep its threads busy.
     pub async fn run(self, statements: Handle) -> usize {
         let Self { shared, socket, listeners } = self;
         let mut connections = JoinSet::new();
         let mut stopping = shared.stopping.subscribe();
+        let ends = shared.ends.clone();
+        let mut ends = std::pin::pin!(async move { ends.run().await });
         loop {
             let accepted = tokio::select! {
                 biased;
                 _ = stopping.wait_for(|stopping| *stopping) => break,
                 accepted = accept(socket.as_ref(), &listeners) => accepted,
                 Some(_ended) = connections.join_next() => continue,
+                // A server that doesn't notice the ends of clients can't go on.
+                _failed = &mut ends => break,
             };
             let Some(accepted) = accepted else {
                 // Out of file descriptors, most likely. Some may be closed soon.
@@ -146,7 +154,12 @@ impl Server {
         // No new clients find the socket.
         drop((socket, listeners));
         shared.keys.terminate_all();
-        let ended = async { while connections.join_next().await.is_some() {} };
+        let ended = async {
+            tokio::select! {
+                () = async { while connections.join_next().await.is_some() {} } => {}
+                _failed = &mut ends => {}
+            }
+        };
         if tokio::time::timeout(STOP_TIME, ended).await.is_ok() {
             return 0;
         }

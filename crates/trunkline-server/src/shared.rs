@@ -7,6 +7,7 @@ use tokio::sync::{Semaphore, watch};
 use trunkline_query::Instance;
 
 use crate::cancel_keys::CancelKeys;
+use crate::client_ends::ClientEnds;
 use crate::password_file::PasswordFile;
 use crate::scram::Users;
 use crate::tls::TlsIdentity;
@@ -34,6 +35,7 @@ pub(crate) struct Shared {
     pub(crate) options: ServerOptions,
     pub(crate) users: Users,
     pub(crate) keys: CancelKeys,
+    pub(crate) ends: ClientEnds,
     /// Places of sessions.
     pub(crate) places: Arc<Semaphore>,
     /// Places of connections that have no session yet.

@@ -51,7 +51,7 @@ impl Connection {
             }
             let canceller = self.session.canceller();
             let work = self.session.execute(text, statement);
-            let outcome = match watched(&self.incoming, &canceller, work).await {
+            let outcome = match watched(&self.incoming, &self.statements, &canceller, work).await {
                 Ok(outcome) => outcome,
                 Err(error) => return Ok(Err(error)),
             };
@@ -64,7 +64,10 @@ impl Connection {
                 }
                 Outcome::Rows { rows, tag } => {
                     self.describe(rows.columns(), &[]);
-                    self.send_rows(rows, tag, &[], None).await?.map(|_| ())
+                    match self.session.row_encoder(rows.columns(), &[]) {
+                        Ok(encoder) => self.send_rows(rows, tag, &encoder, None).await?.map(|_| ()),
+                        Err(error) => Err(error),
+                    }
                 }
                 Outcome::CopyOut { rows, options } => self.copy_out(rows, options).await?,
             };

@@ -13,11 +13,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::task::JoinSet;
+use tokio_rustls::server::TlsStream;
 use trunkline_query::encode::ClientEncoding;
 use trunkline_query::{Session, Startup};
 use trunkline_sql::catalog::Addresses;
@@ -26,10 +26,12 @@ use trunkline_sql::{SqlError, SqlState};
 use crate::authentication::{authenticate, request};
 use crate::cancel_keys::CancelKey;
 use crate::connection::{Broken, Connection};
-use crate::io::{Incoming, Outgoing, Reader, Writer};
+use crate::io::{Incoming, Outgoing, directions};
 use crate::message::{ReadError, protocol_violation};
 use crate::reply;
+use crate::session_thread;
 use crate::shared::Shared;
+use crate::socket::{RawSocket, Socket, Stream};
 use crate::startup_packet::{MINOR, Packet, Start, read_packet};
 use crate::tls::{ALPN, TlsIdentity};
 
@@ -45,16 +47,14 @@ pub(crate) enum Accepted {
     Tcp(TcpStream, SocketAddr),
 }
 
-/// The streams of a connection whose startup packet has arrived.
+/// A connection whose startup packet has arrived.
 struct Opened {
-    reader: Reader,
-    writer: Writer,
+    stream: Stream,
     packet: Result<Start, SqlError>,
-    is_encrypted: bool,
 }
 
-/// Serves a connection from its start to its end. What its session executes runs in the runtime
-/// `statements`, because a statement may keep a thread busy for long.
+/// Serves a connection from its start to its end. The session runs in a thread of its own, and the tasks
+/// of its statements in the runtime `statements`.
 ///
 /// `starting` is its place among the connections that haven't started yet.
 pub(crate) async fn serve(
@@ -67,27 +67,18 @@ pub(crate) async fn serve(
     let started = tokio::select! {
         biased;
         _ = stopping.wait_for(|stopping| *stopping) => return,
-        started = tokio::time::timeout(TIME_LIMIT, start(&shared, accepted)) => started,
+        started = tokio::time::timeout(TIME_LIMIT, start(&shared, accepted, &statements)) => started,
     };
     drop(starting);
-    let Ok(Ok(Some((mut connection, started)))) = started else { return };
-    // If the server stops waiting for this connection, dropping the set ends its session.
-    let mut session = JoinSet::new();
-    let run = async move {
-        let _started = started;
-        // Unless the connection is broken, its client knows why it ends.
-        if !matches!(connection.run().await, Err(Broken::Io)) {
-            connection.end().await;
-        }
-    };
-    session.spawn_on(run, &statements);
-    session.join_next().await;
+    let Ok(Ok(Some((connection, started)))) = started else { return };
+    session_thread::run(connection, started, &statements).await;
 }
 
 /// Starts a session; `None` if the client wanted something else.
 async fn start(
     shared: &Shared,
     accepted: Accepted,
+    statements: &Handle,
 ) -> Result<Option<(Connection, Registration)>, Broken> {
     let (opened, addresses) = match accepted {
         // Others aren't listened to: they could keep places of starting connections.
@@ -101,28 +92,33 @@ async fn start(
             stream.write_all(&answer).await?;
             return Ok(None);
         }
-        Accepted::Unix(stream) => (negotiate(stream, None, shared).await?, None),
+        Accepted::Unix(stream) => {
+            let socket = Socket::new(RawSocket::Unix(stream.into_std()?))?;
+            (negotiate(socket, None, shared).await?, None)
+        }
         Accepted::Tcp(stream, client) => {
             let server = stream.local_addr()?;
             let tls = shared.options.tls.as_ref();
             let mut first = [0];
             let is_direct = stream.peek(&mut first).await? == 1 && first == [HANDSHAKE];
+            let socket = Socket::new(RawSocket::Tcp(stream.into_std()?))?;
             let opened = match tls.filter(|_| is_direct) {
                 Some(tls) => {
-                    let stream = tls.acceptor().accept(stream).await?;
+                    let stream = tls.acceptor().accept(socket).await?;
                     if stream.get_ref().1.alpn_protocol() != Some(ALPN) {
                         return Ok(None);
                     }
                     negotiate_encrypted(stream, shared).await?
                 }
-                None => negotiate(stream, tls, shared).await?,
+                None => negotiate(socket, tls, shared).await?,
             };
             (opened, Some(Addresses { client, server }))
         }
     };
-    let Some(Opened { reader, writer, packet, is_encrypted }) = opened else { return Ok(None) };
-    let mut incoming = Incoming::new(reader);
-    let mut outgoing = Outgoing::new(writer, shared.stopping.subscribe());
+    let Some(Opened { stream, packet }) = opened else { return Ok(None) };
+    let is_encrypted = stream.is_encrypted();
+    let (mut incoming, mut outgoing) =
+        directions(stream, &shared.ends, shared.stopping.subscribe())?;
     let started = match packet {
         Ok(packet) => {
             let client = Client { shared, packet, addresses, is_encrypted };
@@ -133,8 +129,15 @@ async fn start(
     match started {
         Ok((session, registration)) => {
             let stopping = shared.stopping.subscribe();
-            let connection =
-                Connection { session, incoming, outgoing, skips: false, is_ready: false, stopping };
+            let connection = Connection {
+                session,
+                incoming,
+                outgoing,
+                skips: false,
+                is_ready: false,
+                stopping,
+                statements: statements.clone(),
+            };
             Ok(Some((connection, registration)))
         }
         Err(error) => {
@@ -153,48 +156,41 @@ fn is_own_user(stream: &UnixStream) -> bool {
 }
 
 /// Reads first messages until a startup packet; `None` if the client wanted something else.
-async fn negotiate<S>(
-    mut stream: S,
+async fn negotiate(
+    mut socket: Socket,
     tls: Option<&TlsIdentity>,
     shared: &Shared,
-) -> Result<Option<Opened>, Broken>
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
+) -> Result<Option<Opened>, Broken> {
     loop {
-        match read_packet(&mut stream).await {
+        match read_packet(&mut socket).await {
             Ok(Some(Packet::Tls)) => match tls {
                 Some(tls) => {
-                    stream.write_all(b"S").await?;
-                    let stream = tls.acceptor().accept(stream).await?;
+                    socket.write_all(b"S").await?;
+                    let stream = tls.acceptor().accept(socket).await?;
                     return negotiate_encrypted(stream, shared).await;
                 }
-                None => stream.write_all(b"N").await?,
+                None => socket.write_all(b"N").await?,
             },
-            Ok(Some(Packet::Gss)) => stream.write_all(b"N").await?,
-            other => return Ok(opened(stream, other, false, shared)),
+            Ok(Some(Packet::Gss)) => socket.write_all(b"N").await?,
+            other => return Ok(opened(Stream::Plain(socket), other, shared)),
         }
     }
 }
 
 /// As [`negotiate`], inside TLS.
-async fn negotiate_encrypted<S>(mut stream: S, shared: &Shared) -> Result<Option<Opened>, Broken>
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
+async fn negotiate_encrypted(
+    mut stream: TlsStream<Socket>,
+    shared: &Shared,
+) -> Result<Option<Opened>, Broken> {
     let packet = read_packet(&mut stream).await;
-    Ok(opened(stream, packet, true, shared))
+    Ok(opened(Stream::Tls(Box::new(stream)), packet, shared))
 }
 
-fn opened<S>(
-    stream: S,
+fn opened(
+    stream: Stream,
     packet: Result<Option<Packet>, ReadError>,
-    is_encrypted: bool,
     shared: &Shared,
-) -> Option<Opened>
-where
-    S: AsyncRead + AsyncWrite + Send + 'static,
-{
+) -> Option<Opened> {
     let packet = match packet {
         Ok(Some(Packet::Start(start))) => Ok(start),
         Ok(Some(Packet::Cancel { pid, key })) => {
@@ -207,8 +203,7 @@ where
         Err(ReadError::Fatal(error)) => Err(error),
         Ok(None) | Err(ReadError::Io(_)) => return None,
     };
-    let (reader, writer) = tokio::io::split(stream);
-    Some(Opened { reader: Box::new(reader), writer: Box::new(writer), packet, is_encrypted })
+    Some(Opened { stream, packet })
 }
 
 /// A client that wants to start a session.

@@ -38,6 +38,9 @@ const PORT: u16 = 5432;
 /// How long we wait at the end for tasks of statements, which remove their temporary files.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Threads for blocking work besides those of sessions, at tokio's default.
+const BLOCKING_THREADS: usize = 512;
+
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
@@ -171,6 +174,8 @@ pub(crate) fn run(context: &Context<'_>, args: &ServeArgs) -> Result<Exit, Failu
     let no_threads = |error| Failure::cannot_run(format!("could not start threads: {error}"));
     let statements = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(thread::available_parallelism().max(1))
+        // Each session has one.
+        .max_blocking_threads(BLOCKING_THREADS.saturating_add(args.max_connections))
         .thread_stack_size(STACK_BYTES)
         .thread_name("statements")
         .enable_all()

@@ -80,6 +80,11 @@ impl ClientEncoding {
         encoding_name(self.client)
     }
 
+    /// Whether both convert in the same way.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        (self.database, self.client) == (other.database, other.client)
+    }
+
     /// Appends UTF-8, with `?` for characters that the client's encoding lacks.
     pub fn encode_lossy(&self, text: &str, out: &mut Vec<u8>) {
         for char in text.chars() {

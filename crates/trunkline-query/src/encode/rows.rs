@@ -19,8 +19,14 @@ use crate::statement::ResultColumn;
 /// Encodes the rows of one result.
 #[derive(Debug)]
 pub struct RowEncoder {
-    columns: Vec<ValueEncoder>,
+    columns: ColumnEncoders,
     settings: Arc<CallSettings>,
+}
+
+/// Encoders of all columns, which don't depend on settings other than the client's encoding.
+#[derive(Debug, Clone)]
+pub(crate) struct ColumnEncoders {
+    columns: Arc<[ValueEncoder]>,
     encoding: ClientEncoding,
 }
 
@@ -54,7 +60,18 @@ impl RowEncoder {
             ValueEncoder::new(column, format, environment, &encoding)
         });
         let columns = columns.collect::<Result<_, SqlError>>()?;
-        Ok(Self { columns, settings: Arc::clone(&environment.settings), encoding })
+        let columns = ColumnEncoders { columns, encoding };
+        Ok(Self { columns, settings: Arc::clone(&environment.settings) })
+    }
+
+    /// An encoder of columns that were resolved before.
+    pub(crate) fn of(columns: &ColumnEncoders, settings: &Arc<CallSettings>) -> Self {
+        Self { columns: columns.clone(), settings: Arc::clone(settings) }
+    }
+
+    /// The encoders of its columns.
+    pub(crate) fn columns(&self) -> &ColumnEncoders {
+        &self.columns
     }
 
     /// The rows of a batch of this result.
@@ -62,17 +79,25 @@ impl RowEncoder {
     /// # Errors
     /// XX000: the batch belongs to another result.
     pub fn batch<'a>(&'a self, batch: &'a RecordBatch) -> Result<BatchRows<'a>, SqlError> {
-        if batch.num_columns() != self.columns.len() {
+        let ColumnEncoders { columns, encoding } = &self.columns;
+        if batch.num_columns() != columns.len() {
             return Err(SqlError::internal("a batch with another number of columns"));
         }
-        let columns = self.columns.iter().zip(batch.columns());
+        let columns = columns.iter().zip(batch.columns());
         let columns = columns
             .map(|(column, array)| Ok((column, PayloadReader::new(column.carrier(), array)?)));
         Ok(BatchRows {
             columns: columns.collect::<Result<_, SqlError>>()?,
             options: self.settings.text_options(),
-            encoding: &self.encoding,
+            encoding,
         })
+    }
+}
+
+impl ColumnEncoders {
+    /// Whether they encode for this client.
+    pub(crate) fn are_for(&self, encoding: &ClientEncoding) -> bool {
+        self.encoding.is_same(encoding)
     }
 }
 

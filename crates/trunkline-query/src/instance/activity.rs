@@ -90,11 +90,16 @@ pub(crate) trait Interrupts: Send + Sync {
 
 /// The entries of all sessions.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ActivityRegistry(Arc<Mutex<BTreeMap<i32, Entry>>>);
+pub(super) struct ActivityRegistry(Arc<Mutex<BTreeMap<i32, Arc<Entry>>>>);
 
+/// A session changes its entry several times for each statement, so each one has a lock of its own.
 struct Entry {
-    activity: Activity,
     interrupts: Arc<dyn Interrupts>,
+    state: Mutex<EntryState>,
+}
+
+struct EntryState {
+    activity: Activity,
     /// The state when no statement runs.
     between: ActivityState,
 }
@@ -103,22 +108,25 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct ActivityEntry {
     pid: i32,
+    entry: Arc<Entry>,
     registry: ActivityRegistry,
 }
 
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entry").field("activity", &self.activity).finish_non_exhaustive()
+        let state = self.state.lock();
+        f.debug_struct("Entry").field("activity", &state.activity).finish_non_exhaustive()
     }
 }
 
 impl ActivityRegistry {
     /// Adds an entry.
     pub(super) fn add(&self, activity: Activity, interrupts: Arc<dyn Interrupts>) -> ActivityEntry {
-        let pid = activity.pid;
-        let between = activity.state;
-        self.0.lock().insert(pid, Entry { activity, interrupts, between });
-        ActivityEntry { pid, registry: self.clone() }
+        let (pid, between) = (activity.pid, activity.state);
+        let state = Mutex::new(EntryState { activity, between });
+        let entry = Arc::new(Entry { interrupts, state });
+        self.0.lock().insert(pid, Arc::clone(&entry));
+        ActivityEntry { pid, entry, registry: self.clone() }
     }
 
     /// What can be done to a session; `None` if there is none with this number.
@@ -128,10 +136,10 @@ impl ActivityRegistry {
 
     /// Copies of all entries, by number.
     pub(super) fn all(&self) -> Vec<Activity> {
-        let copy = |entry: &Entry| (entry.activity.clone(), Arc::clone(&entry.interrupts));
-        let entries: Vec<_> = self.0.lock().values().map(copy).collect();
-        let with_wait = |(activity, interrupts): (Activity, Arc<dyn Interrupts>)| {
-            let wait = match (activity.state, interrupts.wait()) {
+        let entries: Vec<_> = self.0.lock().values().map(Arc::clone).collect();
+        let copy = |entry: Arc<Entry>| {
+            let activity = entry.state.lock().activity.clone();
+            let wait = match (activity.state, entry.interrupts.wait()) {
                 (ActivityState::Active, wait) => wait,
                 // The end of an answer is written when the statement has ended.
                 (_, Some(SessionWait::ClientWrite)) => Some(SessionWait::ClientWrite),
@@ -139,7 +147,7 @@ impl ActivityRegistry {
             };
             Activity { wait, ..activity }
         };
-        entries.into_iter().map(with_wait).collect()
+        entries.into_iter().map(copy).collect()
     }
 }
 
@@ -151,33 +159,29 @@ impl ActivityEntry {
 
     /// Changes the entry.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Activity)) {
-        if let Some(entry) = self.registry.0.lock().get_mut(&self.pid) {
-            change(&mut entry.activity);
-        }
+        change(&mut self.entry.state.lock().activity);
     }
 
     /// Sets the state in which the session waits for its next statement, and when its block began. It
     /// is in force at once unless a statement runs, whose rows may outlive the call that started it.
     pub(crate) fn set_transaction(&self, between: ActivityState, start: Option<i64>) {
-        if let Some(entry) = self.registry.0.lock().get_mut(&self.pid) {
-            entry.between = between;
-            entry.activity.transaction_start = start.or(entry.activity.transaction_start);
-            if entry.activity.state != ActivityState::Active {
-                entry.wait();
-            }
+        let mut state = self.entry.state.lock();
+        state.between = between;
+        state.activity.transaction_start = start.or(state.activity.transaction_start);
+        if state.activity.state != ActivityState::Active {
+            state.wait();
         }
     }
 
     /// The statement that runs has ended.
     pub(crate) fn end_statement(&self, now: i64) {
-        if let Some(entry) = self.registry.0.lock().get_mut(&self.pid) {
-            entry.activity.state_change = now;
-            entry.wait();
-        }
+        let mut state = self.entry.state.lock();
+        state.activity.state_change = now;
+        state.wait();
     }
 }
 
-impl Entry {
+impl EntryState {
     fn wait(&mut self) {
         self.activity.state = self.between;
         if self.between == ActivityState::Idle {

@@ -70,7 +70,7 @@ pub(crate) struct TableAccess {
     /// The table.
     table: Oid,
     /// The table's name, for `EXPLAIN`.
-    pub(super) name: TableName,
+    pub(super) name: Arc<TableName>,
     blocks: u32,
     /// The estimated number of rows.
     rows: Option<f64>,
@@ -150,12 +150,12 @@ impl TableAccess {
             transactions: Arc::clone(database.transactions()),
             streams: streams.clone(),
             cancellation: cancellation.clone(),
-            name: TableName {
+            name: Arc::new(TableName {
                 schema: text(&database.schema_name(relation)),
                 table: text(&relation.name),
                 alias: text(&relation.name),
                 is_child: false,
-            },
+            }),
             blocks,
             rows: known.map(|rows| (density(rows) * f64::from(blocks)).round()),
             filter: match relation.kind {
@@ -171,9 +171,26 @@ impl TableAccess {
 
     /// The same table with this alias.
     pub(crate) fn with_alias(mut self, alias: String, is_child: bool) -> Self {
-        self.name.alias = alias;
-        self.name.is_child = is_child;
+        let name = Arc::make_mut(&mut self.name);
+        name.alias = alias;
+        name.is_child = is_child;
         self
+    }
+
+    /// The same table for another statement of the session. The size of the table stays the same.
+    pub(crate) fn for_statement(&self, reads: &StatementReads) -> Self {
+        let StatementReads { io, streams, cancellation, sizes, found, planner, work_mem, .. } =
+            reads;
+        Self {
+            io: Arc::clone(io),
+            streams: streams.clone(),
+            cancellation: cancellation.clone(),
+            sizes: Arc::clone(sizes),
+            found: Arc::clone(found),
+            planner: Arc::clone(planner),
+            work_mem: *work_mem,
+            ..self.clone()
+        }
     }
 
     /// The table's OID.

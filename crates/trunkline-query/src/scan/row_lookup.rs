@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use trunkline_aio::facade::Mutex;
 use trunkline_engine::heap::ToastBatch;
-use trunkline_engine::index_scan::look_up_in_pool;
+use trunkline_engine::index_scan::{MissingPage, look_up_row};
 use trunkline_engine::read_stream::ParallelRange;
 use trunkline_sql::SqlError;
 
@@ -17,6 +17,7 @@ use super::counters::ScanCounters;
 use super::partition_reader::{PartitionReader, decode, has_toast, rows_of};
 use super::row_decoder::RowDecoder;
 use crate::access_path::{AccessPath, IndexSearch};
+use crate::session_thread::is_session_thread;
 
 /// Reads columns of the rows that searches lead to. It is meant for searches that lead to few rows, since
 /// all of them are returned at once.
@@ -48,8 +49,14 @@ impl RowLookup {
         access: TableAccess,
         search: &Arc<IndexSearch>,
     ) -> Result<Vec<RecordBatch>, SqlError> {
-        if let Some(found) = self.in_pool(&access, search)? {
+        if let Some(found) = self.without_scan(&access, search, MissingPage::GiveUp)? {
             return Ok(found);
+        }
+        if is_session_thread() {
+            let _wait = access.cancellation.wait_for_io();
+            if let Some(found) = self.without_scan(&access, search, MissingPage::Read)? {
+                return Ok(found);
+            }
         }
         let path = Arc::new(AccessPath::of_search(Arc::clone(search)));
         let (columns, schema) = (self.columns.clone(), Arc::clone(&self.schema));
@@ -64,11 +71,13 @@ impl RowLookup {
         Ok(batches)
     }
 
-    /// The rows, if all pages that lead to them are in the pool. Values of TOAST are left to a scan.
-    fn in_pool(
+    /// The rows, if they can be found as [`look_up_row`] does. Values of TOAST are left to a scan, and so
+    /// are errors.
+    fn without_scan(
         &self,
         access: &TableAccess,
         search: &IndexSearch,
+        missing: MissingPage,
     ) -> Result<Option<Vec<RecordBatch>>, SqlError> {
         let Some(ranges) = &search.ranges else { return Ok(Some(Vec::new())) };
         let mut backend = access.session()?;
@@ -78,7 +87,7 @@ impl RowLookup {
             let (columns, schema) = (self.columns.clone(), Arc::clone(&self.schema));
             RowDecoder::new(columns, &access.files.rows, schema, 1)
         });
-        let decoded = look_up_in_pool(&mut backend, &table, ranges, |page| match page {
+        let decoded = look_up_row(&mut backend, &table, ranges, missing, |page| match page {
             Some(page) if has_toast(&page) => Ok(false),
             Some(page) => {
                 decode(&mut decoder, &rows_of(page.rows())?, &ToastBatch::new()).map(|()| true)

@@ -15,6 +15,7 @@ use trunkline_sql::functions::{Argument, ServerFunctions};
 use trunkline_sql::{SqlError, SqlState};
 
 use crate::scan::{Cancellation, PageCounter};
+use crate::session_thread::is_session_thread;
 
 /// What the functions of one statement see.
 #[derive(Clone)]
@@ -80,13 +81,13 @@ impl ServerView {
     }
 }
 
-/// Runs work that may block its thread. If the runtime has several threads, the other tasks of this
-/// one are moved to another first.
+/// Runs work that may block its thread. If that has other tasks, and the runtime has several threads, they
+/// are moved to another one first.
 #[cfg(feature = "multi-thread")]
 pub(super) fn blocking<T>(work: impl FnOnce() -> T) -> T {
     use tokio::runtime::{Handle, RuntimeFlavor};
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        Ok(RuntimeFlavor::MultiThread) if !is_session_thread() => tokio::task::block_in_place(work),
         _ => work(),
     }
 }

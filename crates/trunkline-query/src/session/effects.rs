@@ -23,6 +23,10 @@ pub(super) struct Effects {
     stamp: u64,
     /// `statement_timeout`
     pub(super) limit: Option<Duration>,
+    /// `idle_session_timeout`
+    pub(super) idle_limit: Option<Duration>,
+    /// `idle_in_transaction_session_timeout`
+    pub(super) idle_in_transaction_limit: Option<Duration>,
     /// `application_name`
     pub(super) application_name: String,
     /// `client_encoding`, with the reason if we can't convert to it.
@@ -38,6 +42,8 @@ impl Effects {
         Self {
             stamp: store.stamp(),
             limit: statement_limit(store),
+            idle_limit: time_limit(store, "idle_session_timeout"),
+            idle_in_transaction_limit: time_limit(store, "idle_in_transaction_session_timeout"),
             application_name: store.value("application_name"),
             client_encoding: ClientEncoding::new(encoding, client.unwrap_or(encoding)),
             options: statement_options(store),

@@ -1,5 +1,7 @@
 //! What a session answers: results, notices, descriptions.
 
+use std::sync::Arc;
+
 use trunkline_format::Oid;
 use trunkline_sql::SqlError;
 
@@ -82,5 +84,5 @@ pub struct StatementDescription {
     /// The types of its parameters.
     pub parameters: Vec<Oid>,
     /// The columns of its rows; `None` if it returns none.
-    pub columns: Option<Vec<ResultColumn>>,
+    pub columns: Option<Arc<[ResultColumn]>>,
 }

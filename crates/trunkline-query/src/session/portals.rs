@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use tokio::sync::OnceCell;
+use trunkline_aio::facade::Mutex;
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_format::Oid;
 use trunkline_sql::syntax::{RawStatement, Statement, parse};
@@ -60,6 +61,8 @@ impl Session {
             from_sql: false,
             prepared_at: self.settings.statement_start,
             point: OnceCell::new(),
+            columns: OnceCell::new(),
+            encoders: Mutex::new(None),
             plans: AtomicU64::new(0),
             lookups: AtomicU64::new(0),
         };
@@ -74,7 +77,7 @@ impl Session {
     pub fn describe_statement(&self, name: &str) -> Result<StatementDescription, SqlError> {
         let prepared = self.prepared(name)?;
         let parameters = prepared.bound.as_ref().map_or(Vec::new(), |b| b.parameters.clone());
-        let columns = self.columns(&prepared)?;
+        let columns = self.columns(prepared)?;
         if columns.is_some() {
             self.transaction.check()?;
         }
@@ -85,10 +88,10 @@ impl Session {
     ///
     /// # Errors
     /// 26000: it doesn't exist. 25P02: the block has failed, and the statement can't end it.
-    pub fn parameter_types(&self, name: &str) -> Result<Vec<Oid>, SqlError> {
+    pub fn parameter_types(&self, name: &str) -> Result<&[Oid], SqlError> {
         let prepared = self.prepared(name)?;
         self.check_block(prepared.raw.as_ref())?;
-        Ok(prepared.bound.as_ref().map_or(Vec::new(), |bound| bound.parameters.clone()))
+        Ok(prepared.bound.as_ref().map_or(&[], |bound| &*bound.parameters))
     }
 
     /// Binds a prepared statement to parameters, which are stored values of the described types.
@@ -104,7 +107,7 @@ impl Session {
         parameters: Vec<ParameterValue>,
         result_formats: Vec<ValueFormat>,
     ) -> Result<(), SqlError> {
-        let prepared = self.prepared(statement)?;
+        let prepared = Arc::clone(self.prepared(statement)?);
         self.check_block(prepared.raw.as_ref())?;
         let needed = prepared.bound.as_ref().map_or(0, |bound| bound.parameters.len());
         if parameters.len() != needed {
@@ -125,7 +128,10 @@ impl Session {
             progress: Progress::New,
             savepoints: self.transaction.savepoints(),
         };
-        self.portals.insert(portal.to_owned(), portal_state);
+        match self.portals.get_mut(portal) {
+            Some(replaced) => *replaced = portal_state,
+            None => drop(self.portals.insert(portal.to_owned(), portal_state)),
+        }
         Ok(())
     }
 
@@ -133,10 +139,10 @@ impl Session {
     ///
     /// # Errors
     /// 34000: it doesn't exist. 25P02: it returns rows, and the block has failed.
-    pub fn describe_portal(&self, name: &str) -> Result<Option<Vec<ResultColumn>>, SqlError> {
-        let columns = match self.cursor(name) {
-            Ok(cursor) => Some(cursor.rows.columns().to_vec()),
-            Err(_) => self.columns(&self.portal(name)?.statement)?,
+    pub fn describe_portal(&self, name: &str) -> Result<Option<Arc<[ResultColumn]>>, SqlError> {
+        let columns = match self.cursors.get(name) {
+            Some(cursor) => Some(cursor.rows.columns().into()),
+            None => self.columns(&self.portal(name)?.statement)?,
         };
         if columns.is_some() {
             self.transaction.check()?;
@@ -145,8 +151,11 @@ impl Session {
     }
 
     /// The formats that a portal was bound with; none if it doesn't exist.
-    pub fn result_formats(&self, portal: &str) -> Vec<ValueFormat> {
-        self.portals.get(portal).map_or_else(Vec::new, |portal| portal.result_formats.to_vec())
+    pub fn result_formats(&self, portal: &str) -> Arc<[ValueFormat]> {
+        self.portals
+            .get(portal)
+            .map(|portal| Arc::clone(&portal.result_formats))
+            .unwrap_or_default()
     }
 
     /// Executes a portal, or continues with the rows that [`Session::put_back_portal`] has returned.
@@ -268,8 +277,8 @@ impl Session {
         self.cursors.remove(name);
     }
 
-    pub(super) fn prepared(&self, name: &str) -> Result<Arc<Prepared>, SqlError> {
-        self.prepared.get(name).map(Arc::clone).ok_or_else(|| {
+    pub(super) fn prepared(&self, name: &str) -> Result<&Arc<Prepared>, SqlError> {
+        self.prepared.get(name).ok_or_else(|| {
             let message = match name {
                 "" => "unnamed prepared statement does not exist".to_owned(),
                 name => format!("prepared statement \"{name}\" does not exist"),
@@ -278,17 +287,17 @@ impl Session {
         })
     }
 
-    fn portal(&self, name: &str) -> Result<&Portal, SqlError> {
+    pub(super) fn portal(&self, name: &str) -> Result<&Portal, SqlError> {
         self.portals.get(name).ok_or_else(|| no_portal(name))
     }
 
     pub(super) fn columns(
         &self,
         prepared: &Prepared,
-    ) -> Result<Option<Vec<ResultColumn>>, SqlError> {
+    ) -> Result<Option<Arc<[ResultColumn]>>, SqlError> {
         match prepared.raw.as_ref().map(|raw| &raw.statement) {
             Some(Statement::VariableShow(name)) => {
-                return self.show_columns(name.as_ref()).map(Some);
+                return self.show_columns(name.as_ref()).map(|columns| Some(columns.into()));
             }
             // What the statement names may not exist yet, which is an error of its execution only.
             Some(Statement::Execute { name, .. }) => {
@@ -296,7 +305,7 @@ impl Session {
             }
             Some(Statement::Fetch(fetch)) => {
                 let cursor = self.cursor(&fetch.cursor.text).ok().filter(|_| !fetch.is_move);
-                return Ok(cursor.map(|cursor| cursor.rows.columns().to_vec()));
+                return Ok(cursor.map(|cursor| cursor.rows.columns().into()));
             }
             Some(Statement::DeclareCursor(_)) => return Ok(None),
             _ => {}
@@ -304,11 +313,17 @@ impl Session {
         if let Some(raw) = &prepared.raw
             && let Some(columns) = columns_of_explain(&raw.statement)?
         {
-            return Ok(Some(columns));
+            return Ok(Some(columns.into()));
+        }
+        let Some(bound) = &prepared.bound else { return Ok(None) };
+        if let Some(columns) = prepared.columns.get() {
+            return Ok(Some(Arc::clone(columns)));
         }
         let environment = self.environment(Arc::default());
-        let columns = prepared.bound.as_ref();
-        columns.map(|bound| result_columns(&bound.statement, &environment)).transpose()
+        let columns: Arc<[_]> = result_columns(&bound.statement, &environment)?.into();
+        // Another caller may have set the same ones.
+        let _set = prepared.columns.set(Arc::clone(&columns));
+        Ok(Some(columns))
     }
 }
 

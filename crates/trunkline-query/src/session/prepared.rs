@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use tokio::sync::OnceCell;
+use trunkline_aio::facade::Mutex;
 use trunkline_aio::facade::atomic::AtomicU64;
 use trunkline_sql::bind::Bound;
 use trunkline_sql::syntax::RawStatement;
 
-use crate::encode::ValueFormat;
+use crate::encode::{ColumnEncoders, ValueFormat};
 use crate::environment::ParameterValue;
-use crate::statement::{CursorRows, PointQuery, Rows};
+use crate::statement::{CursorRows, PointQuery, ResultColumn, Rows};
 
 /// A prepared statement.
 pub(super) struct Prepared {
@@ -26,10 +27,21 @@ pub(super) struct Prepared {
     pub(super) prepared_at: i64,
     /// How it is executed without a plan, if it can be; unknown before the first execution.
     pub(super) point: OnceCell<Option<PointQuery>>,
+    /// The columns of its rows, once they were asked for, if they follow from the binding alone.
+    pub(super) columns: OnceCell<Arc<[ResultColumn]>>,
+    /// The encoders of the last execution's rows.
+    pub(super) encoders: Mutex<Option<KeptEncoders>>,
     /// How often it was planned, which is once for each execution with a plan.
     pub(super) plans: AtomicU64,
     /// How often it was executed without a plan of its own.
     pub(super) lookups: AtomicU64,
+}
+
+/// Encoders, and what they were made for. Making them takes longer than encoding a row.
+pub(super) struct KeptEncoders {
+    pub(super) columns: Arc<[ResultColumn]>,
+    pub(super) formats: Arc<[ValueFormat]>,
+    pub(super) encoders: ColumnEncoders,
 }
 
 /// A prepared statement with its parameters.

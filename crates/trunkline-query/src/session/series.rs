@@ -47,20 +47,23 @@ impl Session {
     /// How long the client may be silent after ReadyForQuery, and the error with which the session then
     /// ends (`idle_session_timeout`, `idle_in_transaction_session_timeout`); `None` for no limit.
     pub fn idle_limit(&self) -> Option<(Duration, SqlError)> {
-        let (name, code, message) = match self.transaction_status() {
+        let (name, known, code, message) = match self.transaction_status() {
             TransactionStatus::Idle => (
                 "idle_session_timeout",
+                self.effects.idle_limit,
                 SqlState::IDLE_SESSION_TIMEOUT,
                 "terminating connection due to idle-session timeout",
             ),
             _ => (
                 "idle_in_transaction_session_timeout",
+                self.effects.idle_in_transaction_limit,
                 SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
                 "terminating connection due to idle-in-transaction timeout",
             ),
         };
-        let limit = time_limit(&self.store.lock(), name)?;
-        Some((limit, SqlError::new(code, message)))
+        let store = self.store.lock();
+        let limit = if self.effects.are_of(&store) { known } else { time_limit(&store, name) };
+        limit.map(|limit| (limit, SqlError::new(code, message)))
     }
 
     /// Whether there is a transaction that goes on after the statement.

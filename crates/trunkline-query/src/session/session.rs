@@ -51,13 +51,15 @@ pub struct Session {
     pub(super) path: SearchPath,
     pub(super) settings: Arc<CallSettings>,
     /// What the settings say, as of the last [`Session::refresh`].
-    effects: Effects,
+    pub(super) effects: Effects,
     /// Shared with the functions of a statement, because `set_config` is one.
     pub(super) store: Arc<Mutex<SettingsStore>>,
     pub(super) notices: Vec<Notice>,
     /// Notices of functions.
     function_notices: Arc<Mutex<Vec<Notice>>>,
     pub(super) prepared: Arc<BTreeMap<String, Arc<Prepared>>>,
+    /// The prepared statements that the functions of the last statement saw, if there were no cursors.
+    seen: Option<Arc<BTreeMap<String, Arc<Prepared>>>>,
     pub(super) portals: BTreeMap<String, Portal>,
     pub(super) cursors: BTreeMap<String, Cursor>,
     pub(super) transaction: Transaction,
@@ -146,6 +148,7 @@ impl Session {
             user: startup.user,
             addresses: startup.addresses,
             prepared: Arc::default(),
+            seen: None,
             portals: BTreeMap::new(),
             cursors: BTreeMap::new(),
             transaction: Transaction::default(),
@@ -392,6 +395,16 @@ impl Session {
             self.effects = Effects::new(&store, self.database.database().info().encoding);
             self.path = search_path(&store, self.database.catalog(), &self.user);
         }
+        let has_cursors = !self.cursors.is_empty();
+        let seen = self.seen.as_ref().filter(|_| is_same && !has_cursors);
+        if seen.is_some_and(|seen| Arc::ptr_eq(seen, &self.prepared)) {
+            // Functions see the same session as in the last statement.
+            drop(store);
+            let settings = Arc::make_mut(&mut self.settings);
+            (settings.transaction_start, settings.statement_start) = (begun, now);
+            return;
+        }
+        self.seen = (!has_cursors).then(|| Arc::clone(&self.prepared));
         let session = Arc::new(SessionCatalog {
             catalog: self.database.catalog().clone(),
             path: self.path.clone(),
@@ -436,7 +449,7 @@ impl Session {
             activity.query_start = Some(now);
             activity.transaction_start.get_or_insert(now);
             let length = text.floor_char_boundary(ACTIVITY_QUERY_MAX);
-            activity.query = text.get(..length).unwrap_or_default().to_owned();
+            text.get(..length).unwrap_or_default().clone_into(&mut activity.query);
             activity.application_name.clone_from(application_name);
         });
         let running = self.canceller.start(&cancellation, self.instance.time_limits(), *limit);

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use tokio::sync::OnceCell;
+use trunkline_aio::facade::Mutex;
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_sql::bind::{Bound, bind_execute, declared_types};
 use trunkline_sql::bound::with_stack_for;
@@ -43,6 +44,8 @@ impl Session {
             from_sql: true,
             prepared_at: self.settings.statement_start,
             point: OnceCell::new(),
+            columns: OnceCell::new(),
+            encoders: Mutex::new(None),
             plans: AtomicU64::new(0),
             lookups: AtomicU64::new(0),
         };
@@ -66,7 +69,7 @@ impl Session {
         values: &[Expression],
         started: Started,
     ) -> Result<Outcome, SqlError> {
-        let prepared = self.prepared(&name.text)?;
+        let prepared = Arc::clone(self.prepared(&name.text)?);
         let types = prepared.bound.as_ref().map_or(&[][..], |bound| &*bound.parameters);
         let parameters = if types.is_empty() && values.is_empty() {
             Arc::default()
@@ -98,9 +101,9 @@ impl Session {
     pub(super) fn columns_of_execute(
         &self,
         name: &str,
-    ) -> Result<Option<Vec<ResultColumn>>, SqlError> {
+    ) -> Result<Option<Arc<[ResultColumn]>>, SqlError> {
         let prepared = self.prepared(name)?;
-        self.columns(&prepared)
+        self.columns(prepared)
     }
 }
 

@@ -51,6 +51,8 @@ pub(crate) struct SettingsStore {
     reported_at: Option<u64>,
     /// Increases whenever a value may have changed.
     pub(super) stamp: u64,
+    /// `default_transaction_isolation`, and the stamp when it was looked up.
+    isolation: Option<(u64, String)>,
 }
 
 impl SettingsStore {
@@ -72,6 +74,7 @@ impl SettingsStore {
             reported: Values::new(),
             reported_at: None,
             stamp: 0,
+            isolation: None,
         }
     }
 
@@ -391,7 +394,13 @@ impl SettingsStore {
 
     /// A block begins.
     pub(crate) fn begin(&mut self) {
-        let isolation = self.value("default_transaction_isolation");
+        let known = self.isolation.take().filter(|(stamp, _)| *stamp == self.stamp);
+        let known = known.unwrap_or_else(|| {
+            let name = "default_transaction_isolation";
+            (self.stamp, self.value(name))
+        });
+        let isolation = known.1.clone();
+        self.isolation = Some(known);
         self.frames = vec![(self.session.clone(), Values::new())];
         self.has_queried = false;
         self.local.insert("transaction_isolation".to_owned(), isolation);

@@ -41,7 +41,7 @@ struct Position {
 impl CursorRows {
     /// A cursor before the first of these rows.
     pub(crate) fn new(rows: Rows) -> Self {
-        let columns = rows.columns().into();
+        let columns = Arc::clone(rows.columns());
         let cancellation = rows.cancellation().cloned().unwrap_or_default();
         let position = Position { rows, count: 0, at_end: false, current: None };
         Self { position: Arc::new(Mutex::new(Some(Box::new(position)))), columns, cancellation }

@@ -16,8 +16,10 @@
 use std::iter;
 use std::sync::Arc;
 
-use arrow_array::{BooleanArray, RecordBatch};
+use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::SchemaRef;
 use datafusion::arrow::compute::filter_record_batch;
+use tokio::sync::OnceCell;
 use trunkline_aio::facade::Mutex;
 use trunkline_engine::read_stream::StatementStreams;
 use trunkline_format::Oid;
@@ -45,11 +47,15 @@ pub(crate) struct PointQuery {
     /// The ids of the columns that are looked up.
     ids: Vec<ColumnId>,
     /// The columns of the result, and where they are among those of the table.
-    result: Vec<ResultColumn>,
+    result: Arc<[ResultColumn]>,
     places: Vec<usize>,
+    /// The schema of the result's batches.
+    schema: SchemaRef,
     /// The sizes of the table and of its indexes, which stay the same as long as the directory is open.
     /// `None` until all of them are known.
     sizes: Mutex<Option<Arc<TableSizes>>>,
+    /// The table, as the first statement has opened it.
+    access: OnceCell<TableAccess>,
 }
 
 /// The parts of a statement that has the form of a point query.
@@ -96,11 +102,13 @@ impl PointQuery {
         let ids: Vec<ColumnId> = scanned.iter().map(|column| column.id).collect();
         let names: Vec<String> = ids.iter().map(|id| column_name(*id)).collect();
         let place = |wanted: &ColumnId| ids.iter().position(|id| id == wanted);
-        let places = form.output.iter().map(place).collect::<Option<_>>()?;
+        let places: Vec<usize> = form.output.iter().map(place).collect::<Option<_>>()?;
         let schema = columns.schema(&names);
+        let of_result = Arc::new(schema.project(&places).ok()?);
         let lookup = RowLookup::new(columns, schema);
-        let (table, sizes) = (table.oid, Mutex::new(None));
-        Some(Self { table, indexes, lookup, ids, result, places, sizes })
+        let (table, sizes, access) = (table.oid, Mutex::new(None), OnceCell::new());
+        let (result, schema) = (result.into(), of_result);
+        Some(Self { table, indexes, lookup, ids, result, places, schema, sizes, access })
     }
 
     /// Looks up the row. `None` if the statement must be planned this time. `statement` is the one that
@@ -151,13 +159,21 @@ impl PointQuery {
             planner: Arc::new(context.options.planner),
             work_mem: context.options.work_mem,
         };
-        let access = TableAccess::new(database, table, &reads)?;
+        let open = async || TableAccess::new(database, table, &reads);
+        let access = self.access.get_or_try_init(open).await?.for_statement(&reads);
         let mut batches = self.lookup.rows(access, &search).await?;
         for batch in &mut batches {
-            *batch = self.passing(batch, &search)?;
-            *batch = batch.project(&self.places).map_err(failed)?;
+            *batch = self.projected(&self.passing(batch, &search)?)?;
         }
-        Ok(Some(Rows::in_memory(self.result.clone(), batches)))
+        Ok(Some(Rows::in_memory(Arc::clone(&self.result), batches)))
+    }
+
+    /// The columns of the result.
+    fn projected(&self, batch: &RecordBatch) -> Result<RecordBatch, SqlError> {
+        let arrays = self.places.iter().map(|place| Arc::clone(batch.column(*place)));
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let schema = Arc::clone(&self.schema);
+        RecordBatch::try_new_with_options(schema, arrays.collect(), &options).map_err(failed)
     }
 
     fn place_of(&self, id: ColumnId) -> Option<usize> {

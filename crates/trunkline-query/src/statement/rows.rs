@@ -85,13 +85,17 @@ impl fmt::Debug for Rows {
 }
 
 impl Rows {
-    fn new(columns: Vec<ResultColumn>, source: Source, pending: VecDeque<RecordBatch>) -> Self {
+    fn new(
+        columns: impl Into<Arc<[ResultColumn]>>,
+        source: Source,
+        pending: VecDeque<RecordBatch>,
+    ) -> Self {
         let supply = Supply { source, pending };
         Self { columns: columns.into(), supply, guard: None }
     }
 
     /// Rows that are in memory.
-    pub fn in_memory(columns: Vec<ResultColumn>, batches: Vec<RecordBatch>) -> Self {
+    pub fn in_memory(columns: impl Into<Arc<[ResultColumn]>>, batches: Vec<RecordBatch>) -> Self {
         Self::new(columns, Source::Memory, batches.into())
     }
 
@@ -101,7 +105,7 @@ impl Rows {
     }
 
     /// The columns of each batch.
-    pub fn columns(&self) -> &[ResultColumn] {
+    pub fn columns(&self) -> &Arc<[ResultColumn]> {
         &self.columns
     }
 

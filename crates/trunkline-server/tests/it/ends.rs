@@ -9,14 +9,14 @@ use crate::client::{Client, bind, execute, message, packet, parse, sync, text};
 use crate::serving::{Serving, wait_until};
 
 /// A statement that doesn't end by itself.
-const ENDLESS: &str =
+pub(crate) const ENDLESS: &str =
     "select count(*) from pg_class a, pg_class b, pg_class c, pg_class d, pg_class e, pg_class f";
 
 /// A statement with more rows than a socket takes.
 const MANY: &str = "select repeat('x', 1000) from generate_series(1, 100000000)";
 
 impl Serving {
-    fn wait_until_active(&self) {
+    pub(crate) fn wait_until_active(&self) {
         wait_until("a statement", || {
             self.instance.activity().iter().any(|it| it.state == ActivityState::Active)
         });
@@ -84,6 +84,26 @@ fn statements_that_keep_their_thread_busy_end_too() {
         drop(client);
         serving.wait_for_sessions(0);
     }
+}
+
+#[test]
+fn busy_sessions_hold_up_no_others() {
+    let Some(serving) = Serving::start() else { return };
+    let mut busy = Vec::new();
+    for statement in BUSY {
+        let mut client = Client::connect(&serving);
+        client.send(&message(b'Q', &text(statement)));
+        busy.push(client);
+    }
+    wait_until("all statements", || {
+        let all = serving.instance.activity();
+        all.iter().filter(|it| it.state == ActivityState::Active).count() == BUSY.len()
+    });
+    let mut other = Client::connect(&serving);
+    assert_eq!(other.query("select 1").len(), 4);
+    drop(busy);
+    serving.wait_for_sessions(1);
+    assert_eq!(other.query("select 1").len(), 4);
 }
 
 #[test]

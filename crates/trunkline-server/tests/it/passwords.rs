@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use pgwire::api::auth::sasl::scram::{ScramSecret, gen_salted_password};
 use trunkline_server::{PasswordFile, TlsIdentity};
 
+use crate::ends::ENDLESS;
 use crate::serving::Serving;
 
 /// A file beside the tests.
@@ -131,6 +132,22 @@ while tls.recv(1000):
     pass
 print("closed")
 "#;
+
+#[test]
+fn a_statement_ends_with_its_client_over_tcp() {
+    let Some(serving) = serve(true) else { return };
+    let port = serving.addresses.first().expect("an address").port().to_string();
+    for mode in ["disable", "require"] {
+        let mut psql = Command::new("psql");
+        psql.args(["-X", "-h", "127.0.0.1", "-p", &port, "-d", "fixture", "-U", "alice"]);
+        psql.args(["-c", ENDLESS]).envs([("PGPASSWORD", "secret"), ("PGSSLMODE", mode)]);
+        let mut psql = psql.spawn().expect("psql");
+        serving.wait_until_active();
+        psql.kill().expect("a process");
+        psql.wait().expect("its end");
+        serving.wait_for_sessions(0);
+    }
+}
 
 #[test]
 fn the_end_of_an_encrypted_connection_is_announced() {
