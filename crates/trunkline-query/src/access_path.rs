@@ -18,6 +18,7 @@ mod clause;
 mod column_order;
 mod column_selectivity;
 mod cost;
+mod heap_pages;
 mod implication;
 mod index_condition;
 mod index_only;

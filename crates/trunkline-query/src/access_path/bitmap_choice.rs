@@ -69,6 +69,13 @@ impl Searches<'_> {
         best.map(|(_, bitmap)| bitmap)
     }
 
+    /// The part of the table that the rows of a search are in; all of it, as in PostgreSQL, if pages
+    /// cost what the settings say.
+    pub(super) fn window(&self, found: &EstimatedSearch) -> f64 {
+        let is_found = self.table.costs.found().is_some();
+        if is_found { found.size.window(found.size.selectivity) } else { 1.0 }
+    }
+
     fn of_search(&self, found: &EstimatedSearch) -> EstimatedBitmap {
         let added = self.settings.bitmap_row() * found.cost.rows;
         let total = found.cost.cost.total + added;
@@ -76,7 +83,7 @@ impl Searches<'_> {
             node: BitmapNode::Index(Arc::clone(&found.search)),
             cost: Cost { total, startup: total, disabled: 0 },
             selectivity: found.size.selectivity,
-            window: found.size.window(found.size.selectivity),
+            window: self.window(found),
             covered: found.conditions.covered.clone(),
             used: found.conditions.used.clone(),
         }

@@ -75,7 +75,7 @@ impl Choice<'_> {
         let fraction = self.fetch.map_or(1.0, |fetch| fetch as f64 / rows);
         let tasks = self.tasks.max(1) as f64;
         let found = searches.all(clauses);
-        let windows = found.iter().map(|one| one.size.window(one.size.selectivity));
+        let windows = found.iter().map(|one| searches.window(one));
         let window = windows.fold(1.0, f64::min);
         let mut best = AccessPath {
             kind: PathKind::Sequential,

@@ -1,8 +1,7 @@
 //! **Costs**, in PostgreSQL's units: one page of a sequential scan costs `seq_page_cost`, which is 1.
 //!
-//! The formulas are those of `costsize.c` and `selfuncs.c`, with three differences (decisions 0032 and
-//! 0041): the tasks of a sequential scan cost nothing themselves, random reads cost less together, and
-//! rows that an index finds are looked for in a window of the table.
+//! The formulas are those of `costsize.c` and `selfuncs.c`, with two differences (decision 0032): the
+//! tasks of a sequential scan cost nothing themselves, and random reads cost less together.
 //!
 //! In PostgreSQL up to 19, an index scan reads one page of the table at a time. Our scans have several
 //! reads in flight, so a random read costs less if there are others to read meanwhile:
@@ -11,11 +10,7 @@
 //!   random(n) = seq_page_cost + (random_page_cost - seq_page_cost) / n
 //! ```
 //! where `n` is the number of reads that can be in flight together. For a large relation, we also look
-//! where its pages are, and measure its storage (`page_costs`).
-//!
-//! If the order of a table follows that of an index with some noise, the rows of a range are in a part
-//! of the table that is as long as the range and the noise together. For noise that is evenly spread
-//! over the part `w` of the table, the correlation is `1 / sqrt(1 + w²)`, which gives `w`.
+//! where its pages are, and measure its storage (`page_costs`, decision 0041).
 
 use super::page_costs::PageCosts;
 
@@ -69,12 +64,6 @@ impl Default for PlannerSettings {
         }
     }
 }
-
-/// An unordered index scan sorts batches of rows by their blocks. Each of them may be half as large as all
-/// before it together, so most rows are in batches of about this part of the rows, and none is larger
-/// than this (the engine's `index_scan/entry_source.rs`).
-const BATCHES: f64 = 8.0;
-const BATCH_ROWS: f64 = 65_536.0;
 
 /// What a path costs.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -168,13 +157,6 @@ impl SearchSize {
         let (selectivity, boundary) = (self.selectivity * fraction, self.boundary * fraction);
         Self { selectivity, boundary, descents: (self.descents * fraction).max(1.0), ..self }
     }
-
-    /// The part of the table that this part of its rows is in.
-    pub(super) fn window(&self, selectivity: f64) -> f64 {
-        let correlation = self.correlation.abs().clamp(1e-6, 1.0);
-        let noise = (1.0 / (correlation * correlation) - 1.0).sqrt();
-        (selectivity + noise).min(1.0)
-    }
 }
 
 impl PlannerSettings {
@@ -251,16 +233,10 @@ impl PlannerSettings {
         part: f64,
     ) -> Cost {
         let rows = found.rows;
-        let window = (search.window(search.selectivity) * table.pages).ceil().max(1.0);
-        let within = TableSize { pages: window, ..*table };
-        let pages = (self.pages_fetched(rows, &within, search.pages) * part).ceil();
-        // The rows of a batch are read in the order of the table.
-        let batch = (rows / BATCHES).clamp(1.0, BATCH_ROWS);
-        let batch_window = search.window(search.selectivity * batch / rows) * table.pages;
-        let batch_window = batch_window.ceil().max(1.0);
-        let batch_pages = bitmap_pages(&TableSize { pages: batch_window, ..*table }, batch);
-        let density = (batch_pages / batch_window).min(1.0);
-        let page = table.costs.in_order(pages, pages / density, table.reads);
+        let (pages, page) = match table.costs.found() {
+            Some(_) => self.pages_of_windows(table, search, rows, part),
+            None => self.pages_by_correlation(table, search, rows, part),
+        };
         let again = (rows * part - pages).max(0.0) * table.costs.again();
         let row = self.cpu_tuple_cost + self.cpu_operator_cost * table.filters;
         Cost {
@@ -399,23 +375,22 @@ mod tests {
         let descent = 17.0 * 0.0025 + 2.0 * 50.0 * 0.0025;
         close(found.cost.startup, descent);
         close(found.cost.total, descent + 3.0 * 2.0 + 7.5);
-        // 667 pages, 1000 rows. Batches of 125 rows have 118 of 1000 pages.
-        let random = 667.0 * (1.1875 - 0.1875 * 0.118_f64.sqrt());
+        // 667 pages in random order, 1000 rows.
+        let random = 667.0 * 1.1875;
         let scan = settings.index_scan(&table(), &search, &found);
         close(scan.total, found.cost.total + random + 12.5);
-        // With perfect correlation, 10 pages one after the other.
+        // With perfect correlation, 10 pages, of which only the first is random.
         let sorted = SearchSize { correlation: -1.0, ..search };
         let scan = settings.index_scan(&table(), &sorted, &found);
-        close(scan.total, found.cost.total + 10.0 + 12.5);
+        close(scan.total, found.cost.total + (1.0 + 3.0 / 10.0) + 9.0 + 12.5);
         // Without looking at the table, only the entries and the rows cost something.
         let seen = TableSize { all_visible: 1.0, ..table() };
         let scan = settings.index_only_scan(&seen, &search, &found);
         close(scan.total, found.cost.total + 12.5);
         // A third of 667 pages, rounded up.
-        let part = |pages: f64| pages * (1.1875 - 0.1875 * 0.118_f64.sqrt());
         let partly = TableSize { all_visible: 2.0 / 3.0, ..table() };
         let scan = settings.index_only_scan(&partly, &search, &found);
-        close(scan.total, found.cost.total + part(223.0) + 12.5);
+        close(scan.total, found.cost.total + 223.0 * 1.1875 + 12.5);
     }
 
     #[test]

@@ -80,10 +80,10 @@ impl Describer<'_> {
         if self.options.verbose {
             node.details.extend(unused_indexes(&path.unused));
         }
-        if self.options.alternatives && keys.is_empty() {
-            node.details.extend(alternatives(path));
-        }
-        if self.options.alternatives || self.options.verbose {
+        if self.options.alternatives {
+            if keys.is_empty() {
+                node.details.extend(alternatives(path));
+            }
             node.details.extend(found_pages(scan));
         }
         if !self.options.analyze {
