@@ -95,6 +95,7 @@ pub mod transam;
 mod tuple_builder;
 pub mod varlena;
 pub mod visibility_map;
+pub mod wal;
 
 pub use align::Align;
 pub use checksum::page_checksum;
