@@ -50,6 +50,10 @@ mod reader;
 mod record;
 pub mod resource_manager;
 mod segment_name;
+#[cfg(test)]
+mod test_log;
+#[cfg(test)]
+mod tests;
 mod transaction_end;
 mod zstd_frame;
 

@@ -44,6 +44,7 @@ const UNUSED: BlockRef<'static> = BlockRef {
 
 /// A list of block references.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large variant is the usual one")]
 pub(super) enum BlockRefs<'b> {
     Few([BlockRef<'b>; IN_PLACE], usize),
     Many(Vec<BlockRef<'b>>),
