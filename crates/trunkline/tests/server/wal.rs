@@ -105,7 +105,7 @@ fn records_are_those_of_pg_waldump() {
         assert!(last.contains(&checkpoint), "{last}, expected {checkpoint}");
         let kinds: std::collections::BTreeSet<&str> =
             ours.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
-        assert!(kinds.len() >= 20 && ours.lines().count() > 5000, "{kinds:?}");
+        assert!(kinds.len() >= 18 && ours.lines().count() > 5000, "{kinds:?}");
         for wrong in ["UNKNOWN", "too short", "unrecognized"] {
             assert!(!ours.contains(wrong), "{wrong}");
         }
@@ -238,8 +238,9 @@ fn damaged_logs_are_found() {
     assert_eq!(gap, 0, "the log is sound again");
     missing();
     // What lies before a gap is left over, but not if it is asked for.
-    let from = ["inspect", "wal", "--from", "0/1000028"];
-    let (code, _, err) = run(&data, &from);
+    let number = u64::from_str_radix(&name(first)[8..], 16).expect("a number");
+    let from = format!("0/{:X}", number << 20);
+    let (code, _, err) = run(&data, &["inspect", "wal", "--from", &from]);
     restore();
     assert_eq!(code, 1, "{err}");
     assert!(err.contains(&format!("there is no segment {second_name}")), "{err}");

@@ -142,7 +142,9 @@ fn a_wrong_byte_ends_the_log() {
             continue;
         }
         let place = START.0 + at as u64;
-        assert!(position.0 <= place && place - position.0 < 80_000, "{at}: {position}");
+        // A timeline that is too new is noticed on the next page.
+        let is_near = position.0 <= place + 8192 && place.saturating_sub(position.0) < 80_000;
+        assert!(is_near, "{at}: {position}");
     }
     // Padding between records, and bytes of page headers that have no meaning.
     assert!(unnoticed < 40, "{unnoticed}");
