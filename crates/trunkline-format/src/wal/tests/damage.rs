@@ -131,8 +131,8 @@ fn a_wrong_byte_ends_the_log() {
     let head = &bytes[..12 * 8192];
     let (all, end) = read(head);
     let written = (end.0 - START.0) as usize;
-    let mut unnoticed = 0;
-    for _ in 0..mutations(300).min(20_000) {
+    let (mut unnoticed, rounds) = (0, mutations(300).min(20_000));
+    for _ in 0..rounds {
         let mut damaged = head.to_vec();
         let at = rng.below(written);
         damaged[at] ^= 1 << rng.below(8);
@@ -147,5 +147,5 @@ fn a_wrong_byte_ends_the_log() {
         assert!(is_near, "{at}: {position}");
     }
     // Padding between records, and bytes of page headers that have no meaning.
-    assert!(unnoticed < 40, "{unnoticed}");
+    assert!(unnoticed * 7 < rounds, "{unnoticed} of {rounds}");
 }

@@ -1,6 +1,6 @@
 //! Every reason for which a log ends.
 
-use super::reading::{MAGIC, Seen, read};
+use super::reading::{MAGIC, Outcome, read};
 use crate::ids::Lsn;
 use crate::wal::resource_manager::number::HEAP;
 use crate::wal::test_log::{LogWriter, RecordBytes};
@@ -22,7 +22,7 @@ fn end(damage: impl FnOnce(&mut LogWriter, usize, usize)) -> (usize, String) {
     let (mut log, first, second) = log();
     damage(&mut log, first, second);
     let mut seen = read(&log, log.start, 1);
-    let Some(Seen::End(reason)) = seen.pop() else { panic!("no end") };
+    let Some(Outcome::End(reason)) = seen.pop() else { panic!("no end") };
     (seen.len(), reason)
 }
 
@@ -122,7 +122,7 @@ fn a_continuation_needs_a_beginning() {
     short.bytes.extend(rest);
     let seen = read(&short, short.start, 1);
     let text = "page begins with the rest of a record, but none was cut at its start";
-    assert_eq!(seen.last(), Some(&Seen::End(text.to_owned())));
+    assert_eq!(seen.last(), Some(&Outcome::End(text.to_owned())));
     assert!(second > 0 && seen.len() == 2);
 }
 

@@ -15,14 +15,14 @@ pub(super) fn identity() -> LogIdentity {
 
 /// What a reader has found, without borrows.
 #[derive(Debug, PartialEq, Eq, Clone)]
-pub(super) enum Seen {
+pub(super) enum Outcome {
     Record { start: Lsn, end: Lsn, main_data: Vec<u8> },
     Overwritten { record: Lsn, page: Lsn },
     End(String),
 }
 
 /// Reads the log from `from` on, in chunks of `pages` pages.
-pub(super) fn read(log: &LogWriter, from: Lsn, pages: usize) -> Vec<Seen> {
+pub(super) fn read(log: &LogWriter, from: Lsn, pages: usize) -> Vec<Outcome> {
     let mut reader = LogReader::new(identity(), from);
     let mut seen = Vec::new();
     loop {
@@ -32,19 +32,19 @@ pub(super) fn read(log: &LogWriter, from: Lsn, pages: usize) -> Vec<Seen> {
         let bytes = rest.get(..pages * LOG_PAGE_SIZE).unwrap_or(rest);
         let chunk = LogChunk { start, bytes };
         if !chunk.has_page(start) {
-            seen.push(Seen::End(format!("no page at {start}")));
+            seen.push(Outcome::End(format!("no page at {start}")));
             return seen;
         }
         while let Some(event) = reader.next(&chunk) {
             seen.push(match event {
-                LogEvent::Record(found) => Seen::Record {
+                LogEvent::Record(found) => Outcome::Record {
                     start: found.start,
                     end: found.end,
                     main_data: found.record.main_data().to_vec(),
                 },
-                LogEvent::Overwritten { record, page } => Seen::Overwritten { record, page },
+                LogEvent::Overwritten { record, page } => Outcome::Overwritten { record, page },
                 LogEvent::End(end) => {
-                    seen.push(Seen::End(end.reason.to_string()));
+                    seen.push(Outcome::End(end.reason.to_string()));
                     return seen;
                 }
             });
@@ -53,14 +53,14 @@ pub(super) fn read(log: &LogWriter, from: Lsn, pages: usize) -> Vec<Seen> {
 }
 
 /// The records that were written from `from` on, and the end.
-fn expected(log: &LogWriter, data: &[Vec<u8>], from: Lsn, end: &str) -> Vec<Seen> {
+fn expected(log: &LogWriter, data: &[Vec<u8>], from: Lsn, end: &str) -> Vec<Outcome> {
     let records = log.records.iter().zip(data).filter(|((start, _), _)| *start >= from);
-    let records = records.map(|(&(start, end), main_data)| Seen::Record {
+    let records = records.map(|(&(start, end), main_data)| Outcome::Record {
         start,
         end,
         main_data: main_data.clone(),
     });
-    records.chain([Seen::End(end.to_owned())]).collect()
+    records.chain([Outcome::End(end.to_owned())]).collect()
 }
 
 /// A log of records with the given lengths of main data, and that data.
@@ -145,7 +145,7 @@ fn a_switch_leads_to_the_next_segment() {
     let third = log.write(&RecordBytes::plain(HEAP, 0, b"third"));
     log.end_page();
     let seen = read(&log, log.start, 4);
-    let record = |start, end, data: &[u8]| Seen::Record { start, end, main_data: data.to_vec() };
+    let record = |start, end, data: &[u8]| Outcome::Record { start, end, main_data: data.to_vec() };
     assert_eq!(third, Lsn(0x0110_0028));
     assert_eq!(
         seen,
@@ -153,7 +153,7 @@ fn a_switch_leads_to_the_next_segment() {
             record(first, second, b"first"),
             record(second, Lsn(0x0110_0000), b""),
             record(third, Lsn(third.0 + 40), b"third"),
-            Seen::End("nothing has been written here".to_owned()),
+            Outcome::End("nothing has been written here".to_owned()),
         ]
     );
 }
@@ -181,12 +181,12 @@ fn a_cut_record_is_skipped_where_the_page_says_so() {
             let seen = read(&log, log.start, pages);
             assert_eq!(seen.len(), 5, "{magic:X}: {seen:?}");
             let page = Lsn(0x0100_4000);
-            assert_eq!(seen[1], Seen::Overwritten { record: lost, page });
-            let is_next = |seen: &Seen| matches!(seen, Seen::Record { main_data, .. } if main_data == b"next");
+            assert_eq!(seen[1], Outcome::Overwritten { record: lost, page });
+            let is_next = |seen: &Outcome| matches!(seen, Outcome::Record { main_data, .. } if main_data == b"next");
             assert!(is_next(&seen[3]), "{seen:?}");
         }
         // Another flag, or none, means that the log ends.
-        let not_continued = Seen::End("page does not continue the record".to_owned());
+        let not_continued = Outcome::End("page does not continue the record".to_owned());
         assert_eq!(read(&log_with(0, Lsn(0)).0, log.start, 1)[1], not_continued, "{magic:X}");
         if other == 0x4 {
             assert_eq!(read(&log_with(other, Lsn(0)).0, log.start, 1)[1], not_continued);
@@ -196,6 +196,6 @@ fn a_cut_record_is_skipped_where_the_page_says_so() {
         let text = format!(
             "record at 0/01000008 is said to have been overwritten, expected the one at {lost}"
         );
-        assert_eq!(read(&log, log.start, 1)[2], Seen::End(text));
+        assert_eq!(read(&log, log.start, 1)[2], Outcome::End(text));
     }
 }
