@@ -82,6 +82,21 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// Where the control file has its copy of the checkpoint record.
+    const COPY: usize = 40;
+
+    /// Decodes the main data of a checkpoint record, of which the control file contains a copy.
+    /// `None` if it is too short. The record doesn't contain its own location, so that is 0.
+    pub fn of_record(main_data: &[u8], version: PgVersion) -> Option<Self> {
+        let layout = Layout::of_version(version.control_version())?;
+        // Nothing behind the last field is read: 84 bytes, or 92 in 19, without padding.
+        let mut bytes = [0; Self::COPY + 92];
+        let size = layout.checkpoint_time + 20 - Self::COPY;
+        let copy = bytes.get_mut(Self::COPY..Self::COPY + size)?;
+        copy.copy_from_slice(main_data.get(..size)?);
+        Self::read(&bytes, &layout)
+    }
+
     fn read(bytes: &[u8], layout: &Layout) -> Option<Self> {
         let flag = |at| read_at::<u8>(bytes, at).map(|byte| byte != 0);
         let word = |at| read_at::<u32>(bytes, at);

@@ -38,6 +38,8 @@
 //!   datum ───────────── varlena ───────▶ payload, or a TOAST pointer; toast_compression
 //!   payload ─────────── text_output ───▶ the text that SELECT shows; text_input goes back
 //!   payload ─────────── binary ────────▶ the format that clients send and receive
+//!
+//!   pg_wal ──────────── wal ───────────▶ records, and the pages that they change
 //! ```
 //!
 //! # Concepts
@@ -95,6 +97,7 @@ pub mod transam;
 mod tuple_builder;
 pub mod varlena;
 pub mod visibility_map;
+pub mod wal;
 
 pub use align::Align;
 pub use checksum::page_checksum;

@@ -4,7 +4,7 @@
 pub(crate) const VERSION: &str = env!("TRUNKLINE_VERSION");
 
 /// Example command lines, and what each of them does.
-pub(crate) const EXAMPLES: [(&str, &str); 16] = [
+pub(crate) const EXAMPLES: [(&str, &str); 17] = [
     ("trunkline tables -D DIR -d bench --sort size", "list the tables of a database"),
     ("trunkline copy -D DIR -d bench public.accounts", "print a table as COPY ... TO STDOUT does"),
     (
@@ -21,6 +21,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 16] = [
         "decode a row version column by column",
     ),
     ("trunkline inspect btree -D DIR -d bench public.t_pkey", "describe an index level by level"),
+    ("trunkline inspect wal -D DIR --rmgr Transaction", "print records of the write-ahead log"),
     ("trunkline doctor -D DIR", "find out which kinds of I/O work, and why others don't"),
     (
         "trunkline doctor -c io_method=io_uring -c max_connections=1000",

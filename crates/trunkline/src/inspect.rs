@@ -1,6 +1,6 @@
 //! `trunkline inspect`: decodes one file, page or row version, as text or JSON.
 //!
-//! `control`, and `page` with a file, use plain file reads. They don't start an engine or look at
+//! `control`, `wal`, and `page` with a file, use plain file reads. They don't start an engine or look at
 //! `postmaster.pid`, so they also work on a single file copied from elsewhere, and on a data
 //! directory that the other commands refuse to open. The other subcommands need the catalog, so the
 //! cluster must be stopped.
@@ -17,6 +17,7 @@ mod toast;
 mod transactions;
 mod tuple;
 mod tuple_header;
+mod wal;
 
 use clap::Subcommand;
 
@@ -29,6 +30,7 @@ use relmap::RelmapArgs;
 use toast::ToastArgs;
 use transactions::{ClogArgs, MultixactArgs};
 use tuple::TupleArgs;
+use wal::WalArgs;
 
 /// What to decode.
 #[derive(Debug, Subcommand)]
@@ -49,6 +51,12 @@ pub(crate) enum InspectCommand {
     Relmap(WithIo<RelmapArgs>),
     /// List the chunks of a TOAST value.
     Toast(WithIo<ToastArgs>),
+    /// Print the records of the write-ahead log, as pg_waldump does.
+    ///
+    /// A server may be running. Relations are shown by name if the catalogs can be read, which
+    /// requires a cluster that was shut down. Exit status 1 means that the log is damaged or ends
+    /// too early.
+    Wal(WithIo<WalArgs>),
 }
 
 impl InspectCommand {
@@ -61,7 +69,8 @@ impl InspectCommand {
             | InspectCommand::Clog(WithIo { io, .. })
             | InspectCommand::Multixact(WithIo { io, .. })
             | InspectCommand::Relmap(WithIo { io, .. })
-            | InspectCommand::Toast(WithIo { io, .. }) => io,
+            | InspectCommand::Toast(WithIo { io, .. })
+            | InspectCommand::Wal(WithIo { io, .. }) => io,
         }
     }
 }
@@ -77,5 +86,6 @@ pub(crate) fn run(context: &Context<'_>, command: &InspectCommand) -> Result<Exi
         InspectCommand::Multixact(command) => transactions::multixact(context, &command.args),
         InspectCommand::Relmap(command) => relmap::run(context, &command.args),
         InspectCommand::Toast(command) => toast::run(context, &command.args),
+        InspectCommand::Wal(command) => wal::run(context, &command.args),
     }
 }

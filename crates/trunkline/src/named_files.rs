@@ -205,7 +205,11 @@ impl RelationNames {
 
     /// Returns the name of the relation that a file belongs to, including its database and schema.
     pub(crate) fn of_file(&mut self, path: &Path) -> Option<Arc<str>> {
-        let locator = RelationPath::of(&self.dir, path)?.locator()?;
+        self.of_locator(RelationPath::of(&self.dir, path)?.locator()?)
+    }
+
+    /// Returns the name of the relation with these file numbers.
+    pub(crate) fn of_locator(&mut self, locator: RelationLocator) -> Option<Arc<str>> {
         if let Some(known) = self.names.get(&locator) {
             return known.clone();
         }

@@ -79,7 +79,8 @@ impl Layout {
         })
     }
 
-    fn of_version(control: u32) -> Option<Self> {
+    /// The layout of a control version.
+    pub(super) fn of_version(control: u32) -> Option<Self> {
         match control {
             // In 17, the checkpoint's wal_level was added where there used to be padding, so no
             // field moved.

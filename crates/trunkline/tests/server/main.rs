@@ -35,3 +35,4 @@ mod oddities;
 mod patterns;
 mod starts;
 mod status_files;
+mod wal;

@@ -1,0 +1,93 @@
+//! Names of relations, as far as the catalogs can be read.
+
+use std::ffi::OsString;
+
+use trunkline_engine::datadir::{DataDir, OpenOptions};
+use trunkline_engine::storage::RelationLocator;
+use trunkline_format::Oid;
+use trunkline_format::wal::{RelFileLocator, RelationNames as LogNames};
+
+use crate::exit::{Failure, message};
+use crate::inspect::open_database::OpenDatabase;
+use crate::named_files::RelationNames;
+use crate::options::{Context, DatabaseArgs};
+
+/// `pg_default`.
+const DEFAULT_TABLESPACE: u32 = 1663;
+
+/// Looks up names, or knows none.
+pub(super) struct Names(Option<RelationNames>);
+
+impl Names {
+    /// Opens the catalogs of the data directory, if there is one. A log that lies elsewhere has
+    /// numbers of its own, so its relations get names only if the data directory was named with
+    /// the log.
+    pub(super) fn open(context: &Context<'_>, is_of_cluster: bool) -> Names {
+        let Some(directory) = context.global.pgdata().filter(|_| is_of_cluster) else {
+            return Names(None);
+        };
+        let options = OpenOptions { force_unclean: context.global.force_unclean };
+        let dir = DataDir::open(directory, options).map_err(Failure::from);
+        let mapping = &context.global.tablespace_mapping;
+        let dir = dir.and_then(|dir| dir.with_tablespaces(mapping).map_err(Failure::from));
+        match dir {
+            Ok(dir) => Names(RelationNames::open(&dir, &context.settings)),
+            Err(failure) => {
+                message("note", format_args!("relations are shown as numbers: {failure}"));
+                Names(None)
+            }
+        }
+    }
+}
+
+impl LogNames for Names {
+    fn name(&mut self, relation: RelFileLocator) -> Option<String> {
+        let names = self.0.as_mut()?;
+        let RelFileLocator { tablespace, database, number } = relation;
+        let locator = RelationLocator { tablespace, database, relfilenode: number };
+        names.of_locator(locator).map(|name| name.to_string())
+    }
+}
+
+/// The file numbers of the relation that the user wants to see.
+pub(super) fn locate(
+    context: &Context<'_>,
+    database: &DatabaseArgs,
+    relation: &OsString,
+) -> Result<RelFileLocator, Failure> {
+    if let Some(locator) = relation.to_str().and_then(parse_numbers) {
+        return Ok(locator);
+    }
+    let open = OpenDatabase::open(context, database, relation)?;
+    let info = open.relation(relation)?;
+    let locator = info.locator;
+    let locator = locator.ok_or_else(|| Failure::usage("the relation has no files"))?;
+    let RelationLocator { tablespace, database, relfilenode } = locator;
+    Ok(RelFileLocator { tablespace, database, number: relfilenode })
+}
+
+/// Parses `5/16384` or `1663/5/16384`.
+fn parse_numbers(text: &str) -> Option<RelFileLocator> {
+    let numbers: Option<Vec<u32>> = text.split('/').map(|part| part.parse().ok()).collect();
+    let (tablespace, database, number) = match numbers?[..] {
+        [database, number] => (DEFAULT_TABLESPACE, database, number),
+        [tablespace, database, number] => (tablespace, database, number),
+        _ => return None,
+    };
+    Some(RelFileLocator { tablespace: Oid(tablespace), database: Oid(database), number })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_parsed_with_and_without_a_tablespace() {
+        let shown = |text| parse_numbers(text).map(|locator| locator.to_string());
+        assert_eq!(shown("5/16384").as_deref(), Some("1663/5/16384"));
+        assert_eq!(shown("1664/0/1262").as_deref(), Some("1664/0/1262"));
+        for text in ["16384", "a/b", "public.t", "1/2/3/4", "1//2", ""] {
+            assert_eq!(shown(text), None, "{text}");
+        }
+    }
+}
