@@ -146,14 +146,14 @@ impl Storage {
         self.0.writable && self.0.files.writer().is_some()
     }
 
-    /// How long reads of a tablespace take, if that was measured.
-    pub fn read_times(&self, tablespace: Oid) -> Option<ReadTimes> {
-        self.0.read_times.find(tablespace)
+    /// How long reads of a tablespace take with this number of them in flight, if that was measured.
+    pub fn read_times(&self, tablespace: Oid, in_flight: u32) -> Option<ReadTimes> {
+        self.0.read_times.find(tablespace, in_flight)
     }
 
     /// Whether the caller should measure how long reads of a tablespace take, with this number of
     /// them in flight, and then call [`Storage::set_read_times`]. This is so for one caller every
-    /// ten minutes, or if the number has changed.
+    /// ten minutes.
     pub fn claim_read_times(&self, tablespace: Oid, in_flight: u32) -> bool {
         self.0.read_times.claim(tablespace, in_flight)
     }

@@ -30,46 +30,42 @@ pub struct ReadTimes {
     pub in_flight: u32,
 }
 
-/// The times of a cluster's tablespaces.
+/// The times of a cluster's tablespaces, for each number of reads in flight.
 #[derive(Debug, Default)]
-pub(super) struct ReadTimesTable(Mutex<Map<Oid, Entry>>);
+pub(super) struct ReadTimesTable(Mutex<Map<(Oid, u32), Entry>>);
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     times: Option<ReadTimes>,
-    /// The number of reads in flight that it was or is measured for.
-    in_flight: u32,
     /// When the measurement began.
     begin: Time,
 }
 
 impl ReadTimesTable {
-    /// The times of a tablespace, even if they are old.
-    pub(super) fn find(&self, tablespace: Oid) -> Option<ReadTimes> {
-        self.0.lock().get(&tablespace).and_then(|known| known.times)
+    /// The times of a tablespace with this number of reads in flight, even if they are old.
+    pub(super) fn find(&self, tablespace: Oid, in_flight: u32) -> Option<ReadTimes> {
+        self.0.lock().get(&(tablespace, in_flight)).and_then(|known| known.times)
     }
 
     /// Whether the caller should measure the times of a tablespace with this number of reads in
-    /// flight. This is so for one caller if they aren't known, are old, or were measured with
-    /// another number.
+    /// flight. This is so for one caller if they aren't known or are old.
     pub(super) fn claim(&self, tablespace: Oid, in_flight: u32) -> bool {
         let mut entries = self.0.lock();
         let now = clock::now();
-        let known = entries.get(&tablespace).copied();
-        let is_current = known
-            .is_some_and(|known| known.in_flight == in_flight && now.since(known.begin) < AGE_MAX);
+        let known = entries.get(&(tablespace, in_flight)).copied();
+        let is_current = known.is_some_and(|known| now.since(known.begin) < AGE_MAX);
         if !is_current {
             // Until the new times are known, others use the old ones.
             let times = known.and_then(|known| known.times);
-            entries.insert(tablespace, Entry { times, in_flight, begin: now });
+            entries.insert((tablespace, in_flight), Entry { times, begin: now });
         }
         !is_current
     }
 
     /// Stores times that were measured.
     pub(super) fn set(&self, tablespace: Oid, times: ReadTimes) {
-        let (in_flight, begin) = (times.in_flight, clock::now());
-        self.0.lock().insert(tablespace, Entry { times: Some(times), in_flight, begin });
+        let entry = Entry { times: Some(times), begin: clock::now() };
+        self.0.lock().insert((tablespace, times.in_flight), entry);
     }
 }
 
@@ -89,11 +85,12 @@ mod tests {
         let table = ReadTimesTable::default();
         let (one, other) = (Oid(1663), Oid(16385));
         assert!(table.claim(one, 64) && !table.claim(one, 64));
-        assert!(table.claim(other, 64) && table.find(one).is_none());
+        assert!(table.claim(other, 64) && table.find(one, 64).is_none());
         table.set(one, TIMES);
         assert!(!table.claim(one, 64));
         // With another number of reads in flight, the times are other ones.
-        assert!(table.claim(one, 16) && !table.claim(one, 16));
-        assert_eq!((table.find(one), table.find(other)), (Some(TIMES), None));
+        assert!(table.claim(one, 16) && !table.claim(one, 16) && !table.claim(one, 64));
+        assert_eq!((table.find(one, 64), table.find(one, 16)), (Some(TIMES), None));
+        assert_eq!(table.find(other, 64), None);
     }
 }

@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
-use std::thread::Thread;
 
+use trunkline_aio::facade::Futex;
 use trunkline_aio::{Aio, Builder, MethodKind};
 use trunkline_engine::pool::{Backend, BackendType, Pool, ReadError, Strategy, Tally};
 use trunkline_engine::read_stream::{BlockList, BlockRange, ReadStream, StreamOptions};
@@ -266,19 +266,21 @@ fn times_of_reads_are_measured_through_the_pool() {
 
 /// Polls until the result is there.
 fn wait<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> T {
-    struct Unpark(Thread);
+    struct Wakes(Futex);
 
-    impl Wake for Unpark {
+    impl Wake for Wakes {
         fn wake(self: Arc<Self>) {
-            self.0.unpark();
+            self.0.signal();
         }
     }
 
-    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let wakes = Arc::new(Wakes(Futex::new(0)));
+    let waker = Arc::clone(&wakes).into();
     loop {
-        match poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(found) => return found,
-            Poll::Pending => std::thread::park(),
+        let before = wakes.0.epoch();
+        if let Poll::Ready(found) = poll(&mut Context::from_waker(&waker)) {
+            return found;
         }
+        wakes.0.wait(before, None);
     }
 }

@@ -89,6 +89,7 @@ impl Choice<'_> {
         let mut costs: Vec<(String, Cost)> = Vec::new();
         for one in found.iter().chain(&self.whole_indexes(&searches, &found)) {
             let search = Arc::clone(&one.search);
+            let (fraction, rest) = table.costs.limited(fraction);
             let size = one.size.first(fraction);
             let found = self.settings.search(&table, &size);
             let (cost, kind) = match self.is_index_only(&search.index) {
@@ -98,11 +99,13 @@ impl Choice<'_> {
                 ),
                 false => (self.settings.index_scan(&table, &size, &found), PathKind::Index(search)),
             };
+            let cost = cost.of_fraction(rest);
             costs.push((one.search.index.name.clone(), cost));
             best = best.or(kind, cost, one.conditions.covered.clone());
         }
         if let Some(bitmap) = searches.bitmap(&found, clauses) {
-            let cost = searches.bitmap_cost(&bitmap, fraction);
+            let (fraction, rest) = table.costs.limited(fraction);
+            let cost = searches.bitmap_cost(&bitmap, fraction).of_fraction(rest);
             for search in bitmap.node.searches() {
                 let name = &search.index.name;
                 match costs.iter_mut().find(|(known, _)| known == name) {

@@ -102,6 +102,12 @@ impl PageCosts {
         self.found.as_ref()
     }
 
+    /// How a limit to a part of the rows is estimated: by the pages of that part, or by that part of the
+    /// costs, as in PostgreSQL. The result is the part of the pages, and that of their costs.
+    pub(super) fn limited(&self, fraction: f64) -> (f64, f64) {
+        if self.found.is_some() { (fraction, 1.0) } else { (1.0, fraction) }
+    }
+
     /// All of so many pages, one after the other, of which `most` reads can be in flight together.
     pub(super) fn sequential(&self, pages: f64, most: f64) -> f64 {
         let Some(found) = &self.found else { return pages * self.storage.next };
