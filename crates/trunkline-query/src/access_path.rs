@@ -51,7 +51,7 @@ pub(crate) use key_search::{KeyColumn, KeySearch, KeyType, KeyValues};
 pub(crate) use keyed_path::KeyedPath;
 pub(crate) use native_clause::Clauses;
 pub(crate) use ordered_choice::{OrderedChoice, Sort, SortColumn};
-pub(crate) use page_costs::{FoundPages, PageCosts, RelationPages};
+pub(crate) use page_costs::{FoundPages, RelationPages};
 pub(crate) use path::{AccessPath, BitmapNode, IndexSearch, PathKind, STATISTICS};
 pub(crate) use sort_cost::row_width;
 pub(crate) use statistics::TableStatistics;

@@ -54,7 +54,7 @@ pub fn residency(file: &File) -> io::Result<Residency> {
 }
 
 /// Whether the kernel says how much of a file is cached: it does so for the file's owner, for root,
-/// and for users that may write to the file (`can_do_mincore`). To anybody else, every page of the
+/// and for users that may write to the file (`can_do_mincore`). To all others, every page of the
 /// file seems to be cached.
 ///
 /// # Errors

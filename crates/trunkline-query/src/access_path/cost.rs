@@ -141,6 +141,11 @@ pub(super) struct SearchCost {
 }
 
 impl PlannerSettings {
+    /// What pages cost according to the settings.
+    pub(crate) fn page_costs(&self) -> PageCosts {
+        PageCosts::new(self.seq_page_cost, self.random_page_cost)
+    }
+
     /// Whether pages cost what was found out about them: not if a user says what they cost.
     pub(crate) fn uses_measured_costs(&self) -> bool {
         let usual = Self::default();
@@ -316,7 +321,7 @@ mod tests {
     fn table() -> TableSize {
         TableSize {
             pages: 1000.0,
-            costs: PageCosts::of_settings(&PlannerSettings::default()),
+            costs: PlannerSettings::default().page_costs(),
             rows: 100_000.0,
             reads: 16.0,
             filters: 1.0,

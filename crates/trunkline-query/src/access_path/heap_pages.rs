@@ -79,7 +79,7 @@ mod tests {
     use trunkline_engine::pool::ResidencyEstimate;
 
     use super::*;
-    use crate::access_path::{FoundPages, PageCosts};
+    use crate::access_path::FoundPages;
 
     fn close(found: f64, expected: f64) {
         assert!((found - expected).abs() < 1e-6, "{found}, not {expected}");
@@ -88,7 +88,8 @@ mod tests {
     #[test]
     fn rows_of_a_correlated_column_are_in_a_window() {
         let residency = ResidencyEstimate { pool: 1.0, cache: 0.0 };
-        let costs = PageCosts::of_settings(&PlannerSettings::default())
+        let costs = PlannerSettings::default()
+            .page_costs()
             .with(Some(FoundPages { residency, times: None }));
         let table = TableSize {
             pages: 1000.0,

@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn costs() -> PageCosts {
-        PageCosts::of_settings(&PlannerSettings::default())
+        PlannerSettings::default().page_costs()
     }
 
     /// A look-up of one row through a unique index.

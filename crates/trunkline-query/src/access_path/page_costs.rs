@@ -20,8 +20,6 @@ use trunkline_engine::pool::ResidencyEstimate;
 use trunkline_engine::storage::ReadTimes;
 use trunkline_format::BlockNo;
 
-use super::cost::PlannerSettings;
-
 /// The time of one unit of cost. A row of a sequential scan, which costs 0.015 with a range condition, takes
 /// about 0.06 µs if it is cached.
 const UNIT: Duration = Duration::from_micros(5);
@@ -86,9 +84,8 @@ impl FoundPages {
 }
 
 impl PageCosts {
-    /// As the settings say.
-    pub(crate) fn of_settings(settings: &PlannerSettings) -> Self {
-        let (next, any) = (settings.seq_page_cost, settings.random_page_cost);
+    /// As `seq_page_cost` and `random_page_cost` say.
+    pub(super) fn new(next: f64, any: f64) -> Self {
         Self { storage: Access { next, any }, found: None }
     }
 
@@ -108,7 +105,7 @@ impl PageCosts {
         if self.found.is_some() { (fraction, 1.0) } else { (1.0, fraction) }
     }
 
-    /// All of so many pages, one after the other, of which `most` reads can be in flight together.
+    /// All of these pages, one after the other, of which `most` reads can be in flight together.
     pub(super) fn sequential(&self, pages: f64, most: f64) -> f64 {
         let Some(found) = &self.found else { return pages * self.storage.next };
         let missing = pages * found.missing();
@@ -192,7 +189,7 @@ mod tests {
     }
 
     fn settings() -> PageCosts {
-        PageCosts::of_settings(&PlannerSettings::default())
+        PageCosts::new(1.0, 4.0)
     }
 
     fn found(pool: f64, cache: f64, times: Option<ReadTimes>) -> PageCosts {
@@ -216,9 +213,7 @@ mod tests {
         close(costs.random(1000.0, 1.0), 4.0);
         close(costs.sequential(1000.0, 16.0), 1000.0);
         // A user may say that there is no difference, or that random reads are cheaper.
-        let of = |random_page_cost| {
-            PageCosts::of_settings(&PlannerSettings { random_page_cost, ..Default::default() })
-        };
+        let of = |random| PageCosts::new(1.0, random);
         close(of(1.0).random(1000.0, 16.0), 1.0);
         close(of(0.5).random(1.0, 16.0), 0.5);
     }

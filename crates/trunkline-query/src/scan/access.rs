@@ -24,7 +24,7 @@ use super::cancellation::Cancellation;
 use super::columns::catalog_error;
 use super::found_pages::FoundRelations;
 use super::table_sizes::TableSizes;
-use crate::access_path::{IndexSearch, PageCosts, PlannerSettings, RelationPages};
+use crate::access_path::{IndexSearch, PlannerSettings, RelationPages};
 
 /// The number of blocks below which a table is scanned by one worker (`min_parallel_table_scan_size`,
 /// 8 MiB).
@@ -243,7 +243,7 @@ impl TableAccess {
     }
 
     fn pages_of(&self, relation: Oid, blocks: BlockNo) -> RelationPages {
-        let costs = PageCosts::of_settings(&self.planner);
+        let costs = self.planner.page_costs();
         RelationPages { blocks, costs: costs.with(self.found.find(relation)) }
     }
 
