@@ -143,7 +143,9 @@ pub use session::{Leaks, Session};
 pub use storage::file::{DIRECT_ALIGNMENT_DEFAULT, File, OpenOptions};
 pub use storage::file_system::file_system_name;
 pub use storage::operation::{OPERATIONS, Operation};
-pub use storage::page_cache::{Residency, is_residency_known, residency, resident_blocks};
+pub use storage::page_cache::{
+    Residency, is_residency_known, residency, resident_blocks, sampled_blocks,
+};
 pub use storage::region::{Lease, PageKind, Region};
 pub use tables::callback::{Callback, Completion, Payload, Weight};
 pub use tables::class::{CLASSES, Class};

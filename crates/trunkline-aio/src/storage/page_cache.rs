@@ -8,6 +8,7 @@ use crate::storage::file::File;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::process::geteuid;
+use std::ffi::c_void;
 use std::io;
 use std::ops::Range;
 
@@ -78,9 +79,7 @@ pub fn resident_blocks(
     block_bytes: usize,
     blocks: Range<u32>,
 ) -> io::Result<Vec<bool>> {
-    let page = rustix::param::page_size();
-    let fits = block_bytes.is_multiple_of(page) && WINDOW.is_multiple_of(block_bytes as u64);
-    assert!(fits && block_bytes > 0, "blocks of {block_bytes} bytes, pages of {page}");
+    let page = page_of(block_bytes);
     let start_of = |block: u32| u64::from(block) * block_bytes as u64;
     let mut cached = Vec::new();
     for_each_window(file, start_of(blocks.start)..start_of(blocks.end), |states| {
@@ -88,6 +87,44 @@ pub fn resident_blocks(
         cached.extend(whole.map(|pages| pages.iter().all(|state| state & 1 != 0)));
     })?;
     Ok(cached)
+}
+
+/// Reports for each of the given blocks whether it is cached, in their order. A block that isn't
+/// whole in the file is not. The part of the file from the first to the last of them is mapped
+/// once, so this is cheaper than asking for them one by one. See [`residency`].
+///
+/// # Errors
+/// The file cannot be mapped.
+/// # Panics
+/// As for [`resident_blocks`].
+pub fn sampled_blocks(file: &File, block_bytes: usize, blocks: &[u32]) -> io::Result<Vec<bool>> {
+    let page = page_of(block_bytes);
+    let whole = (file.length()? / block_bytes as u64).try_into().unwrap_or(u32::MAX);
+    let (first, last) = (blocks.iter().min(), blocks.iter().max());
+    let (Some(&first), Some(&last)) = (first, last) else { return Ok(Vec::new()) };
+    let end = last.saturating_add(1).min(whole);
+    if end <= first {
+        return Ok(vec![false; blocks.len()]);
+    }
+    let bytes = (end - first) as usize * block_bytes;
+    let mapping = Mapping::new(file, u64::from(first) * block_bytes as u64, bytes)?;
+    let mut states = vec![0_u8; block_bytes / page];
+    let is_cached = |&block: &u32| {
+        if block >= end {
+            return Ok(false);
+        }
+        mapping.examine((block - first) as usize * block_bytes, &mut states, page)?;
+        Ok(states.iter().all(|state| state & 1 != 0))
+    };
+    blocks.iter().map(is_cached).collect()
+}
+
+/// The size of a memory page, of which a block must have a whole number.
+fn page_of(block_bytes: usize) -> usize {
+    let page = rustix::param::page_size();
+    let fits = block_bytes.is_multiple_of(page) && WINDOW.is_multiple_of(block_bytes as u64);
+    assert!(fits && block_bytes > 0, "blocks of {block_bytes} bytes, pages of {page}");
+    page
 }
 
 /// Calls `each` with one byte per page, for one window after another of the given part of the file,
@@ -101,27 +138,48 @@ fn for_each_window(file: &File, part: Range<u64>, mut each: impl FnMut(&[u8])) -
         let bytes = WINDOW.min(end - offset).next_multiple_of(page);
         states.clear();
         states.resize((bytes / page) as usize, 0_u8);
-        examine(file, offset, &mut states, page as usize)?;
+        Mapping::new(file, offset, bytes as usize)?.examine(0, &mut states, page as usize)?;
         each(&states);
         offset += bytes;
     }
     Ok(())
 }
 
-/// Finds out which pages are cached, starting at the given offset. The kernel stores one byte per
-/// page in `states`, and sets the lowest bit of that byte if the page is cached.
-fn examine(file: &File, offset: u64, states: &mut [u8], page: usize) -> io::Result<()> {
-    let fd = file.descriptor().ok_or(io::ErrorKind::Unsupported)?;
-    let bytes = states.len() * page;
-    // SAFETY: we create a new mapping without access rights, at an address chosen by the kernel,
-    // and never dereference it. A concurrent truncation of the file therefore can't cause a fault.
-    let base = unsafe {
-        mmap(std::ptr::null_mut(), bytes, ProtFlags::empty(), MapFlags::SHARED, fd, offset)
-    }?;
-    // SAFETY: the range is the mapping just made, and the vector has one byte per page of it.
-    let result = unsafe { libc::mincore(base, bytes, states.as_mut_ptr()) };
-    let error = io::Error::last_os_error();
-    // SAFETY: unmaps exactly what was mapped above; nothing points into it.
-    unsafe { munmap(base, bytes) }?;
-    if result == 0 { Ok(()) } else { Err(error) }
+/// A part of a file, mapped without access rights.
+struct Mapping {
+    base: *mut c_void,
+    bytes: usize,
+}
+
+impl Mapping {
+    fn new(file: &File, offset: u64, bytes: usize) -> io::Result<Self> {
+        let fd = file.descriptor().ok_or(io::ErrorKind::Unsupported)?;
+        // SAFETY: we create a new mapping without access rights, at an address chosen by the kernel,
+        // and never dereference it. A concurrent truncation of the file therefore can't cause a fault.
+        let base = unsafe {
+            mmap(std::ptr::null_mut(), bytes, ProtFlags::empty(), MapFlags::SHARED, fd, offset)
+        }?;
+        Ok(Self { base, bytes })
+    }
+
+    /// Finds out which pages are cached, from the one that begins at `skip` bytes. The kernel stores one
+    /// byte per page in `states`, and sets the lowest bit of that byte if the page is cached.
+    fn examine(&self, skip: usize, states: &mut [u8], page: usize) -> io::Result<()> {
+        let bytes = states.len() * page;
+        assert!(skip.is_multiple_of(page) && skip + bytes <= self.bytes, "outside of the mapping");
+        let start = self.base.wrapping_byte_add(skip);
+        // SAFETY: the range is in our mapping, as was just checked, and there is one byte per page of it.
+        match unsafe { libc::mincore(start, bytes, states.as_mut_ptr()) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: unmaps exactly what was mapped; nothing points into it.
+        let unmapped = unsafe { munmap(self.base, self.bytes) };
+        debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+    }
 }

@@ -11,7 +11,7 @@ use super::tag::BufferTag;
 use crate::storage::{Relation, StorageError};
 use std::io;
 use std::ops::Range;
-use trunkline_aio::{is_residency_known, resident_blocks};
+use trunkline_aio::{File, is_residency_known, resident_blocks, sampled_blocks};
 use trunkline_format::{BLOCK_SIZE, BlockNo, SEGMENT_BLOCKS};
 
 /// Block counts of one fork, depending on where the blocks are cached. `pool` and `cache` both
@@ -59,39 +59,24 @@ impl BufferManager {
         blocks: BlockNo,
     ) -> Result<ResidencyEstimate, StorageError> {
         let count = SAMPLE.min(blocks);
-        let (mut pool, mut cache) = (0_u32, 0_u32);
-        let is_direct = relation.storage().is_direct();
-        let mut known = None;
         let tag = BufferTag::of(relation, 0);
-        for number in 0..count {
-            // One of each part, in the middle.
-            let block = ((u64::from(number) * 2 + 1) * u64::from(blocks)) / (2 * u64::from(count));
-            let block = block as BlockNo;
-            if self.peek(tag.at(block)).is_some_and(|state| state.has(flag::VALID)) {
-                pool += 1;
-                continue;
+        // One of each part, in the middle.
+        let middle = |number: u32| {
+            ((u64::from(number) * 2 + 1) * u64::from(blocks)) / (2 * u64::from(count))
+        };
+        let sample = (0..count).map(|number| middle(number) as BlockNo);
+        let is_pooled =
+            |block: &BlockNo| self.peek(tag.at(*block)).is_some_and(|state| state.has(flag::VALID));
+        let others: Vec<BlockNo> = sample.filter(|block| !is_pooled(block)).collect();
+        let mut cached = 0;
+        if !relation.storage().is_direct() {
+            for part in others.chunk_by(|one, other| one / SEGMENT_BLOCKS == other / SEGMENT_BLOCKS)
+            {
+                cached += in_page_cache(relation, part)?;
             }
-            if is_direct {
-                continue;
-            }
-            let file = relation.locate(block)?.file;
-            let failed = |source: io::Error| {
-                let path = file.path().to_owned();
-                StorageError::Io { operation: "look at the cached part of", path, source }
-            };
-            let is_known = match known {
-                Some(known) => known,
-                None => *known.insert(is_residency_known(&file).map_err(failed)?),
-            };
-            if !is_known {
-                continue;
-            }
-            let at = block % SEGMENT_BLOCKS;
-            let found = resident_blocks(&file, BLOCK_SIZE, at..at + 1).map_err(failed)?;
-            cache += u32::from(found.first() == Some(&true));
         }
-        let part = |found: u32| f64::from(found) / f64::from(count.max(1));
-        Ok(ResidencyEstimate { pool: part(pool), cache: part(cache) })
+        let part = |found: usize| found as f64 / f64::from(count.max(1));
+        Ok(ResidencyEstimate { pool: part(count as usize - others.len()), cache: part(cached) })
     }
 
     /// See [`super::Pool::residency`].
@@ -110,11 +95,8 @@ impl BufferManager {
             let in_segment = first % SEGMENT_BLOCKS;
             let end = blocks.end.min((first - in_segment).saturating_add(SEGMENT_BLOCKS));
             let part = in_segment..in_segment + (end - first);
-            let cached =
-                resident_blocks(&file, BLOCK_SIZE, part).map_err(|source: io::Error| {
-                    let path = file.path().to_owned();
-                    StorageError::Io { operation: "look at the cached part of", path, source }
-                })?;
+            let cached = resident_blocks(&file, BLOCK_SIZE, part);
+            let cached = cached.map_err(|source| look_failed(&file, source))?;
             for (block, at) in (first..end).zip(0..) {
                 let pool = self.peek(tag.at(block)).is_some_and(|state| state.has(flag::VALID));
                 let cache = cached.get(at).copied().unwrap_or(false);
@@ -126,4 +108,23 @@ impl BufferManager {
         }
         Ok(counts)
     }
+}
+
+/// How many of these blocks of one segment are in the page cache; none if the kernel doesn't say.
+fn in_page_cache(relation: &Relation, blocks: &[BlockNo]) -> Result<usize, StorageError> {
+    let Some(first) = blocks.first() else { return Ok(0) };
+    let file = relation.locate(*first)?.file;
+    let blocks: Vec<u32> = blocks.iter().map(|block| block % SEGMENT_BLOCKS).collect();
+    let found = match is_residency_known(&file) {
+        Ok(false) => return Ok(0),
+        Ok(true) => sampled_blocks(&file, BLOCK_SIZE, &blocks),
+        Err(error) => Err(error),
+    };
+    let found = found.map_err(|source| look_failed(&file, source))?;
+    Ok(found.into_iter().filter(|cached| *cached).count())
+}
+
+fn look_failed(file: &File, source: io::Error) -> StorageError {
+    let path = file.path().to_owned();
+    StorageError::Io { operation: "look at the cached part of", path, source }
 }

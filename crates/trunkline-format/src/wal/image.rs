@@ -126,11 +126,6 @@ impl<'b> PageImage<'b> {
         self.applies
     }
 
-    /// Number of bytes that compression has saved.
-    pub fn saved_bytes(&self) -> usize {
-        self.unpacked_length().saturating_sub(self.stored.len())
-    }
-
     /// The length without the hole, decompressed.
     fn unpacked_length(&self) -> usize {
         BLOCK_SIZE.saturating_sub(usize::from(self.hole_length))

@@ -36,9 +36,6 @@ pub const RECORD_SIZE_MAX: u32 = 1020 << 20;
 /// The largest number of a block reference (`XLR_MAX_BLOCK_ID`).
 pub const BLOCK_ID_MAX: u8 = 32;
 
-/// `XLR_CHECK_CONSISTENCY`: the record carries images only to compare them with the result of redo.
-const CHECK_CONSISTENCY: u8 = 0x02;
-
 /// The fixed part of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecordHeader {
@@ -73,11 +70,6 @@ impl RecordHeader {
     /// The resource manager's part of `info`: its operation, and flags of that operation.
     pub fn operation(&self) -> u8 {
         self.info & 0xF0
-    }
-
-    /// Whether the record carries images to check redo (`wal_consistency_checking`).
-    pub fn checks_consistency(&self) -> bool {
-        self.info & CHECK_CONSISTENCY != 0
     }
 }
 

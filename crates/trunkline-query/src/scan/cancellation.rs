@@ -9,10 +9,11 @@
 //! ```
 
 use std::fmt;
+use std::future::poll_fn;
 
-use trunkline_aio::Canceller;
 use trunkline_aio::facade::atomic::{AtomicU8, AtomicU32, Ordering};
 use trunkline_aio::facade::{Arc, Mutex};
+use trunkline_aio::{Call, Canceller, Session as IoSession};
 use trunkline_engine::Engine;
 use trunkline_engine::pool::Backend;
 use trunkline_sql::{SqlError, SqlState};
@@ -133,6 +134,30 @@ impl Cancellation {
             .map_err(|error| SqlError::new(SqlState::TOO_MANY_CONNECTIONS, error.to_string()))?;
         self.register(backend.session().canceller());
         Ok(backend)
+    }
+
+    /// Waits for calls that a session of the statement has started.
+    ///
+    /// # Errors
+    /// 57014: the statement was cancelled.
+    pub(super) async fn wait_for_calls<T: 'static>(
+        &self,
+        session: &mut IoSession,
+        calls: impl Iterator<Item = &Call<T>>,
+    ) -> Result<(), SqlError> {
+        let mut wait = session.polled_wait();
+        for call in calls {
+            let mut waiting = None;
+            let is_over = poll_fn(|context| {
+                let polled = session.poll_for(context, &mut wait, || call.is_done());
+                if polled.is_pending() && waiting.is_none() {
+                    waiting = Some(self.wait_for_io());
+                }
+                polled
+            });
+            is_over.await.map_err(|_| cancelled())?;
+        }
+        Ok(())
     }
 
     /// Adds a session of the statement.

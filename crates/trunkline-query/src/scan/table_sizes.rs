@@ -5,16 +5,13 @@
 //! statement could neither be cancelled nor reach its time limit. So all sizes are asked for before a
 //! statement is planned, and the task waits for the answers.
 
-use std::future::poll_fn;
-use std::task::{Poll, ready};
-
 use trunkline_aio::facade::hash::Map;
 use trunkline_engine::Engine;
 use trunkline_engine::storage::{Relation, StorageError};
 use trunkline_format::{BlockNo, Fork, Oid};
 use trunkline_sql::SqlError;
 
-use super::cancellation::{Cancellation, cancelled};
+use super::cancellation::Cancellation;
 use super::failure::storage_error;
 
 /// The number of blocks of each fork, or why it is unknown.
@@ -29,7 +26,7 @@ impl TableSizes {
     pub(crate) async fn ask(
         engine: &Engine,
         cancellation: &Cancellation,
-        tables: Vec<(Oid, Relation)>,
+        tables: &[(Oid, Relation)],
     ) -> Result<Self, SqlError> {
         if tables.is_empty() {
             return Ok(Self::default());
@@ -37,23 +34,12 @@ impl TableSizes {
         let mut backend = cancellation.open_session(engine)?;
         let session = backend.session();
         session.set_may_block(false);
-        let mut wait = session.polled_wait();
         let mut calls = Map::default();
         for (oid, relation) in tables {
-            let key = (oid, relation.fork());
+            let key = (*oid, relation.fork());
             calls.entry(key).or_insert_with(|| relation.count_blocks(session));
         }
-        for call in calls.values() {
-            let mut waiting = None;
-            let is_over = poll_fn(|context| {
-                let polled = session.poll_for(context, &mut wait, || call.is_done());
-                if polled.is_pending() && waiting.is_none() {
-                    waiting = Some(cancellation.wait_for_io());
-                }
-                Poll::Ready(ready!(polled))
-            });
-            is_over.await.map_err(|_| cancelled())?;
-        }
+        cancellation.wait_for_calls(session, calls.values()).await?;
         let sizes = calls.into_iter().filter_map(|(key, mut call)| Some((key, call.take()?)));
         Ok(Self(sizes.collect()))
     }

@@ -214,8 +214,8 @@ impl PointQuery {
         let files = files.map(|files| (self.table, files)).into_iter();
         let indexes = self.indexes.iter();
         let indexes = indexes.map(|index| (index.oid, index.index.relation().clone()));
-        let files = files.chain(indexes).collect();
-        let sizes = TableSizes::ask(&context.engine, &context.cancellation, files).await?;
+        let files: Vec<_> = files.chain(indexes).collect();
+        let sizes = TableSizes::ask(&context.engine, &context.cancellation, &files).await?;
         let sizes = Arc::new(sizes);
         if sizes.are_all_known() {
             *self.sizes.lock() = Some(Arc::clone(&sizes));

@@ -253,7 +253,7 @@ async fn plan_physically(
     let nesting = statement.nesting;
     let files = with_stack_for(nesting, || scanned_files(statement, &context.database));
     let cancellation = &context.cancellation;
-    let sizes = TableSizes::ask(&context.engine, cancellation, files.clone()).await;
+    let sizes = TableSizes::ask(&context.engine, cancellation, &files).await;
     cancellation.check()?;
     let (io, sizes) = (context.io(), Arc::new(sizes?));
     let found = match context.options.planner.uses_measured_costs() {

@@ -7,7 +7,6 @@ use std::fmt::{self, Display};
 use crate::control::PgVersion;
 use crate::ids::Tid;
 use crate::wal::fields::Fields;
-use crate::wal::invalidation::Invalidation;
 use crate::wal::record::Record;
 
 use super::list::{List, bit_names};
@@ -57,12 +56,7 @@ pub(super) fn heap(record: &Record<'_>, version: PgVersion, text: &mut Text<'_>)
             text.part(format_args!("off: {}", fields.u16()?));
             if version >= PgVersion::V18 {
                 fields.align(4);
-                let database = (fields.u32()?, fields.u32()?);
-                let is_init_file = fields.u8()? != 0;
-                fields.align(4);
-                let count = fields.count()?;
-                let messages = Invalidation::list(&mut fields, count)?;
-                transaction::invalidations(text, &messages, is_init_file.then_some(database));
+                transaction::stored_invalidations(&mut fields, text)?;
             }
         }
         _ => {}

@@ -5,7 +5,6 @@
 
 use crate::control::PgVersion;
 use crate::wal::fields::Fields;
-use crate::wal::invalidation::Invalidation;
 use crate::wal::record::Record;
 
 use super::files::page_number;
@@ -91,14 +90,7 @@ pub(super) fn standby(record: &Record<'_>, text: &mut Text<'_>) -> Option<()> {
                 text.words(subxids);
             }
         }
-        _ => {
-            let database = (fields.u32()?, fields.u32()?);
-            let is_init_file = fields.u8()? != 0;
-            fields.align(4);
-            let count = fields.count()?;
-            let messages = Invalidation::list(&mut fields, count)?;
-            transaction::invalidations(text, &messages, is_init_file.then_some(database));
-        }
+        _ => transaction::stored_invalidations(&mut fields, text)?,
     }
     Some(())
 }

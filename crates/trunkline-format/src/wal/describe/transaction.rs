@@ -114,12 +114,19 @@ fn origin(text: &mut Text<'_>, record: &Record<'_>, position: OriginPosition) {
     text.write(format_args!("; origin: node {node}, lsn {}, at {time}", position.lsn));
 }
 
+/// The messages that follow in a record, and the database whose cache file becomes stale.
+pub(super) fn stored_invalidations(fields: &mut Fields<'_>, text: &mut Text<'_>) -> Option<()> {
+    let database = (fields.u32()?, fields.u32()?);
+    let is_init_file = fields.u8()? != 0;
+    fields.align(4);
+    let count = fields.count()?;
+    let messages = Invalidation::list(fields, count)?;
+    invalidations(text, &messages, is_init_file.then_some(database));
+    Some(())
+}
+
 /// The messages, and the database whose cache file of relation descriptors becomes stale.
-pub(super) fn invalidations(
-    text: &mut Text<'_>,
-    messages: &[Invalidation],
-    init_file: Option<(u32, u32)>,
-) {
+fn invalidations(text: &mut Text<'_>, messages: &[Invalidation], init_file: Option<(u32, u32)>) {
     if messages.is_empty() {
         return;
     }
