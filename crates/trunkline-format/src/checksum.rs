@@ -33,6 +33,7 @@
 //! Mirrors `pg_checksum_page` in PostgreSQL's `storage/checksum_impl.h`.
 
 use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
+use crate::page::is_new;
 
 /// `N_SUMS`: the number of parallel sums; fixed by the on-disk format.
 const LANES: usize = 32;
@@ -65,6 +66,17 @@ const _: () = assert!(BLOCK_SIZE.is_multiple_of(ROW));
 /// ```
 pub fn page_checksum(page: &PageBytes, block: BlockNo) -> u16 {
     reduce(sum_dispatched(page), block)
+}
+
+/// Sets the checksum of a page that is about to be written (`PageSetChecksumInplace`). A new page has no
+/// header yet, so it isn't changed. If data checksums are disabled, the field is set to 0, so that no stale
+/// checksum is ever written.
+pub fn set_checksum(page: &mut PageBytes, block: BlockNo, checksums: bool) {
+    if is_new(page) {
+        return;
+    }
+    let checksum = if checksums { page_checksum(page, block) } else { 0 };
+    page[8..10].copy_from_slice(&checksum.to_le_bytes());
 }
 
 /// Portable [`page_checksum`]: the baseline that the vectorised versions are tested against.

@@ -17,6 +17,7 @@
 //!
 //! Mirrors `ControlFileData` and `CheckPoint` of PostgreSQL's `catalog/pg_control.h`.
 
+mod encode;
 mod error;
 mod layout;
 mod print;
@@ -53,6 +54,8 @@ pub struct Checkpoint {
     /// `full_page_writes`: whether the first change to a page after a checkpoint logs a full-page
     /// image.
     pub full_page_writes: bool,
+    /// From 17: `wal_level` at the time: 0 minimal, 1 replica, 2 logical.
+    pub wal_level: Option<u32>,
     /// From 19: whether logical decoding was enabled.
     pub logical_decoding: Option<bool>,
     /// The next transaction ID, with the epoch in the upper 32 bits.
@@ -108,6 +111,7 @@ impl Checkpoint {
             timeline: word(48)?,
             previous_timeline: word(52)?,
             full_page_writes: flag(56)?,
+            wal_level: optional(layout.wal_level, word)?,
             logical_decoding: optional(layout.logical_decoding, flag)?,
             next_xid: read_at::<u64>(bytes, layout.next_xid)?,
             next_oid: Oid(word(layout.next_xid + 8)?),

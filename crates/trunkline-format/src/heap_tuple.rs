@@ -29,7 +29,13 @@ pub const MAX_HEAP_ATTRIBUTES: u16 = 1600;
 pub const HAS_NULL: u16 = 0x0001;
 /// In `t_infomask`: at least one attribute has variable length.
 pub const HAS_VAR_WIDTH: u16 = 0x0002;
-/// In `t_infomask`: xmax is an exclusive lock; combined with `0x0010`, a share lock.
+/// `HEAP_XMAX_KEYSHR_LOCK` in `t_infomask`: xmax is a lock on the key.
+pub const XMAX_KEY_SHARE_LOCK: u16 = 0x0010;
+/// In `t_infomask`: the command number stands for two (`HEAP_COMBOCID`). It means nothing after the
+/// transaction has ended.
+pub const COMBO_COMMAND: u16 = 0x0020;
+/// In `t_infomask`: xmax is an exclusive lock; combined with [`XMAX_KEY_SHARE_LOCK`], a
+/// share lock.
 pub const XMAX_EXCLUSIVE_LOCK: u16 = 0x0040;
 /// In `t_infomask`: xmax only locked the row.
 pub const XMAX_LOCK_ONLY: u16 = 0x0080;
@@ -65,6 +71,15 @@ pub const BOOTSTRAP_XID: u32 = 1;
 /// `FrozenTransactionId`: the xmin of tuples frozen by a server before 9.4.
 pub const FROZEN_XID: u32 = 2;
 
+/// `HEAP_XMAX_IS_LOCKED_ONLY`: xmax has locked the tuple, but not changed it.
+#[inline]
+pub(crate) fn is_only_locked(infomask: u16) -> bool {
+    // XMAX_LOCK_ONLY was added in 9.3. Before that, an xmax with XMAX_EXCL_LOCK set was just a lock,
+    // unless it was a multixact.
+    let old_lock = infomask & (XMAX_IS_MULTI | XMAX_KEY_SHARE_LOCK | XMAX_EXCLUSIVE_LOCK);
+    infomask & XMAX_LOCK_ONLY != 0 || old_lock == XMAX_EXCLUSIVE_LOCK
+}
+
 /// A tuple's visibility as determined by its hint bits alone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Visible {
@@ -93,10 +108,7 @@ impl Visible {
                 return Self::InDoubt;
             }
         }
-        // XMAX_LOCK_ONLY was added in 9.3. Before that, an xmax with XMAX_EXCL_LOCK set was just a
-        // lock, unless it was a multixact.
-        let old_lock = infomask & (XMAX_IS_MULTI | 0x0010 | XMAX_EXCLUSIVE_LOCK);
-        if infomask & (XMAX_INVALID | XMAX_LOCK_ONLY) != 0 || old_lock == XMAX_EXCLUSIVE_LOCK {
+        if infomask & XMAX_INVALID != 0 || is_only_locked(infomask) {
             return Self::Yes;
         }
         if infomask & XMAX_IS_MULTI != 0 {

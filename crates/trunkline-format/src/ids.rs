@@ -46,6 +46,23 @@ impl Lsn {
     pub fn low(self) -> u32 {
         self.0 as u32
     }
+
+    /// Parses a position as PostgreSQL prints it: two hexadecimal numbers of up to eight digits.
+    ///
+    /// ```
+    /// # use trunkline_format::Lsn;
+    /// assert_eq!(Lsn::parse("16/B374D848"), Some(Lsn(0x16_B374_D848)));
+    /// assert_eq!(Lsn::parse("16B374D848"), None);
+    /// ```
+    pub fn parse(text: &str) -> Option<Self> {
+        let half = |digits: &str| {
+            let is_valid = (1..=8).contains(&digits.len())
+                && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+            is_valid.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
+        };
+        let (high, low) = text.split_once('/')?;
+        Some(Self(half(high)? << 32 | half(low)?))
+    }
 }
 
 /// Prints the LSN in the format of PostgreSQL 19, in which the lower half is padded to 8 digits.
@@ -86,6 +103,13 @@ impl Tid {
         let (high, low) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
         let block = u32::from(high) << 16 | u32::from(low);
         Self { block, item: u16::from_le_bytes([e, f]) }
+    }
+
+    /// Encodes a TID, the reverse of [`Self::from_bytes`].
+    pub fn to_bytes(self) -> [u8; Self::SIZE] {
+        let [low, second, third, high] = self.block.to_le_bytes();
+        let [item_low, item_high] = self.item.to_le_bytes();
+        [third, high, low, second, item_low, item_high]
     }
 }
 

@@ -64,6 +64,7 @@
 #![forbid(unsafe_code)]
 
 pub mod align;
+pub mod backup_label;
 pub mod binary;
 pub mod btree;
 pub mod calendar;
@@ -100,8 +101,10 @@ pub mod visibility_map;
 pub mod wal;
 
 pub use align::Align;
-pub use checksum::page_checksum;
-pub use control::{ClusterState, ControlError, ControlFile, PgVersion};
+pub use checksum::{page_checksum, set_checksum};
+pub use control::{
+    CONTROL_FILE_SIZE, Checkpoint, ClusterState, ControlError, ControlFile, PgVersion,
+};
 pub use heap_tuple::{HeapTuple, Visible, heap_rows};
 pub use ids::{BLOCK_SIZE, BlockNo, Fork, Lsn, Oid, PageBytes, SEGMENT_BLOCKS, Tid};
 pub use page::{LinePointer, LinePointerFlags, PageHeader};

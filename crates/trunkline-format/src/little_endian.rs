@@ -1,5 +1,5 @@
 //! Reads a little-endian number at a given byte offset. Returns `None` if the number would extend
-//! past the end of the bytes.
+//! past the end of the bytes. Writes one, or nothing if it doesn't fit.
 //!
 //! All decoders use these functions instead of indexing into a slice, because a bad offset on a
 //! damaged page must not cause a panic. The byte order of the machine we run on doesn't matter.
@@ -41,4 +41,12 @@ pub(crate) fn read_at<T: Number>(bytes: &[u8], at: usize) -> Option<T> {
 pub(crate) fn words<const N: usize>(bytes: &[u8], at: usize) -> Option<[u32; N]> {
     let (words, _) = bytes.get(at..)?.as_chunks::<4>();
     Some(words.first_chunk::<N>()?.map(u32::from_le_bytes))
+}
+
+/// Writes bytes at offset `at`. If they don't fit, nothing is written.
+pub(crate) fn put<const N: usize>(bytes: &mut [u8], at: usize, value: [u8; N]) {
+    let place = at.checked_add(N).and_then(|end| bytes.get_mut(at..end));
+    if let Some(place) = place {
+        place.copy_from_slice(&value);
+    }
 }

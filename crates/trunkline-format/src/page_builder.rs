@@ -15,7 +15,7 @@
 //!           0    4        8           12            18      22   23           hoff
 //! ```
 
-use crate::checksum::page_checksum;
+use crate::checksum::set_checksum;
 use crate::heap_tuple::{
     FROZEN_XID, HAS_NULL, HAS_VAR_WIDTH, MAX_HEAP_ATTRIBUTES, TUPLE_HEADER_SIZE, XMAX_INVALID,
     XMIN_FROZEN,
@@ -149,10 +149,7 @@ impl HeapPageBuilder {
         for (at, field) in (10..).step_by(2).zip(header) {
             self.put(at, &field.to_le_bytes());
         }
-        if checksums {
-            let checksum = page_checksum(&self.page, self.block);
-            self.put(8, &checksum.to_le_bytes());
-        }
+        set_checksum(&mut self.page, self.block, checksums);
         *self.page
     }
 

@@ -19,7 +19,7 @@ use crate::little_endian::read_at;
 use crate::page::{LinePointerFlags, PageHeader, line_pointer};
 
 /// `SEQ_MAGIC`: the first word in a sequence page's special space.
-const MAGIC: u32 = 0x1717;
+pub(crate) const MAGIC: u32 = 0x1717;
 
 /// The state of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

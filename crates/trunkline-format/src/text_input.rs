@@ -47,6 +47,7 @@ mod zone_abbreviations;
 pub(crate) mod tests;
 
 pub use compound::{check_text, read_text, write_multirange, write_range};
+pub use date_time::timestamptz;
 pub use error::InputError;
 pub use json_parts::{JsonKind, JsonPart, JsonParts};
 pub use json_path::{JsonPath, PathChain, PathItem, PathOperator};

@@ -20,10 +20,12 @@
 pub mod commit_log;
 pub mod multixact;
 mod slru;
+mod slru_files;
 mod visibility;
 
 pub use commit_log::XidStatus;
 pub use slru::{SEGMENT_BYTES, SEGMENT_PAGES, SlruPosition};
+pub use slru_files::Slru;
 pub use visibility::{RowState, XidStatusLookup, row_state};
 
 /// `FirstNormalTransactionId`: the first xid that is assigned to an ordinary transaction.

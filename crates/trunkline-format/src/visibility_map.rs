@@ -57,9 +57,16 @@ pub fn first_covered(map: BlockNo) -> Option<BlockNo> {
 /// assert!(bits(&map, 70_000).all_visible && !bits(&map, 70_001).all_visible);
 /// ```
 pub fn bits(page: &PageBytes, block: BlockNo) -> VisibilityBits {
+    let (byte, shift) = bit_place(block);
+    VisibilityBits::of(page[byte] >> shift)
+}
+
+/// Where the bits of heap block `block` are on their map page: the byte, and the number of the lower
+/// bit in it.
+pub(crate) fn bit_place(block: BlockNo) -> (usize, u32) {
     let index = block % BLOCKS_PER_PAGE;
     let byte = usize::from(HEADER_SIZE) + (index / BLOCKS_PER_BYTE) as usize;
-    VisibilityBits::of(page[byte] >> (index % BLOCKS_PER_BYTE * 2))
+    (byte, index % BLOCKS_PER_BYTE * 2)
 }
 
 /// Iterates over the bits of all heap blocks that are covered by `page`, in block order. `map` is

@@ -16,6 +16,9 @@
 //!      ├─ resource_manager ─▶ `Heap`, `INSERT`
 //!      ├─ describe ─────────▶ `off: 7, flags: 0x00`
 //!      ├─ transaction_end ──▶ commit, abort, prepare as values
+//!      ├─ effect ───────────▶ what it does outside of pages, as a value
+//!      ├─ redo ─────────────▶ the page after the record
+//!   new_record ──── the other direction: a record from its parts
 //! ```
 //! # Example
 //!
@@ -40,14 +43,17 @@
 
 mod block_ref;
 mod describe;
+mod effect;
 mod fields;
 mod image;
 mod invalidation;
 mod locator;
 mod log_end;
+mod new_record;
 mod page_header;
 mod reader;
 mod record;
+pub mod redo;
 pub mod resource_manager;
 mod segment_name;
 #[cfg(test)]
@@ -55,14 +61,17 @@ mod test_log;
 #[cfg(test)]
 mod tests;
 mod transaction_end;
+mod usable_position;
 mod zstd_frame;
 
 pub use block_ref::BlockRef;
 pub use describe::{Description, RelationNames, describe};
+pub use effect::{Effect, EffectError, Multixact, Parameters, Truncation};
 pub use image::{ImageCompression, ImageError, PageImage};
 pub use invalidation::Invalidation;
 pub use locator::RelFileLocator;
 pub use log_end::{EndReason, LogEnd};
+pub use new_record::{ImageMode, ImagePolicy, NewBlock, NewRecord, NewRecordError, RecordBuffer};
 pub use page_header::{
     LOG_PAGE_SIZE, LONG_HEADER_SIZE, LogIdentity, LogPageError, LogPageHeader, LongHeader,
     SHORT_HEADER_SIZE,
@@ -77,3 +86,4 @@ pub use segment_name::{SegmentName, SegmentSize};
 pub use transaction_end::{
     DroppedStatistics, OriginPosition, Outcome, PreparedTransaction, TransactionEnd,
 };
+pub use usable_position::UsablePositions;

@@ -18,12 +18,16 @@ use crate::little_endian::read_at;
 /// `INDEX_MAX_KEYS`: the maximum number of columns in an index.
 pub const MAX_INDEX_KEYS: usize = 32;
 
-const SIZE: u16 = 0x1FFF;
-const ALTERNATIVE: u16 = 0x2000;
+/// In `t_info`: the size of the tuple (`INDEX_SIZE_MASK`).
+pub(crate) const SIZE: u16 = 0x1FFF;
+/// In `t_info`: `t_tid` is not that of a row (`INDEX_ALT_TID_MASK`).
+pub(crate) const ALTERNATIVE: u16 = 0x2000;
 const HAS_NULLS: u16 = 0x8000;
-const IS_POSTING: u16 = 0x2000;
+/// In the line pointer number of such a `t_tid`: the tuple is a posting list.
+pub(crate) const IS_POSTING: u16 = 0x2000;
 const HAS_ROW: u16 = 0x1000;
-const COUNT: u16 = 0x0FFF;
+/// In the line pointer number of such a `t_tid`: the number of columns or, in a posting list, of rows.
+pub(crate) const COUNT: u16 = 0x0FFF;
 
 /// Size of the index tuple header (`IndexTupleData`) in bytes.
 const HEADER: usize = 8;

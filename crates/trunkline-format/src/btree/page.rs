@@ -24,15 +24,18 @@ use crate::page::{HEADER_SIZE, LINE_POINTER_SIZE, LinePointerFlags, PageHeader, 
 pub const MAX_LEVELS: u32 = 32;
 
 /// Offset of the special space.
-const SPECIAL: u16 = BLOCK_SIZE as u16 - 16;
+pub(crate) const SPECIAL: u16 = BLOCK_SIZE as u16 - 16;
 
-const LEAF: u16 = 0x0001;
-const ROOT: u16 = 0x0002;
-const DELETED: u16 = 0x0004;
-const META: u16 = 0x0008;
-const HALF_DEAD: u16 = 0x0010;
-const INCOMPLETE_SPLIT: u16 = 0x0080;
+pub(crate) const LEAF: u16 = 0x0001;
+pub(crate) const ROOT: u16 = 0x0002;
+pub(crate) const DELETED: u16 = 0x0004;
+pub(crate) const META: u16 = 0x0008;
+pub(crate) const HALF_DEAD: u16 = 0x0010;
+pub(crate) const INCOMPLETE_SPLIT: u16 = 0x0080;
 const FLAGS_KNOWN: u16 = 0x01FF;
+
+/// `BTREE_MAGIC`: the first word of the metapage.
+pub(crate) const MAGIC: u32 = 0x0005_3162;
 
 /// The metapage, block 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,7 +68,7 @@ impl Meta {
     /// Block 0 is not a metapage of a known version, or its levels are impossible.
     pub fn parse(page: &PageBytes) -> Result<Self, Fault> {
         let word = |at| read_at::<u32>(page, at).unwrap_or_default();
-        if word(24) != 0x0005_3162 {
+        if word(24) != MAGIC {
             return Err(Fault::Magic { found: word(24) });
         }
         let meta = Self {

@@ -18,6 +18,8 @@ use crate::little_endian::{read_at, words};
 /// either a fixed offset, or a fixed distance from one of these fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
+    /// `checkPointCopy.wal_level`.
+    pub(super) wal_level: Option<usize>,
     pub(super) logical_decoding: Option<usize>,
     pub(super) next_xid: usize,
     pub(super) wide_multi_offset: bool,
@@ -34,6 +36,7 @@ pub(super) struct Layout {
 }
 
 const V1300: Layout = Layout {
+    wal_level: None,
     logical_decoding: None,
     next_xid: 64,
     wide_multi_offset: false,
@@ -48,9 +51,12 @@ const V1300: Layout = Layout {
     crc: 288,
 };
 
-const V1800: Layout = Layout { char_signed: Some(256), nonce: 257, crc: 292, ..V1300 };
+const V1700: Layout = Layout { wal_level: Some(60), ..V1300 };
+
+const V1800: Layout = Layout { char_signed: Some(256), nonce: 257, crc: 292, ..V1700 };
 
 const V1905: Layout = Layout {
+    wal_level: Some(60),
     logical_decoding: Some(64),
     next_xid: 72,
     wide_multi_offset: true,
@@ -81,13 +87,17 @@ impl Layout {
 
     /// The layout of a control version.
     pub(super) fn of_version(control: u32) -> Option<Self> {
-        match control {
-            // In 17, the checkpoint's wal_level was added where there used to be padding, so no
-            // field moved.
-            1300 | 1700 => Some(V1300),
-            1800 => Some(V1800),
-            1905 => Some(V1905),
-            _ => None,
+        let release = PgVersion::ALL.into_iter().find(|it| it.control_version() == control);
+        release.map(Self::of_release)
+    }
+
+    /// The layout of a release.
+    pub(super) fn of_release(version: PgVersion) -> Self {
+        match version {
+            PgVersion::V15 | PgVersion::V16 => V1300,
+            PgVersion::V17 => V1700,
+            PgVersion::V18 => V1800,
+            PgVersion::V19 => V1905,
         }
     }
 

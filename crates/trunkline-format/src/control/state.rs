@@ -42,6 +42,13 @@ impl ClusterState {
     pub(super) fn from_bits(bits: u32) -> Self {
         Self::KNOWN.get(bits as usize).map_or(Self::Unrecognized(bits), |&(state, _)| state)
     }
+
+    pub(super) fn to_bits(self) -> u32 {
+        match self {
+            Self::Unrecognized(bits) => bits,
+            known => Self::KNOWN.iter().take_while(|(state, _)| *state != known).count() as u32,
+        }
+    }
 }
 
 /// The wording of `pg_controldata`.

@@ -70,6 +70,16 @@ pub(super) fn timestamp(
     Ok(round(micros, typmod))
 }
 
+/// A `timestamptz`: microseconds since 2000-01-01 00:00 UTC. `i64::MAX` and `i64::MIN` stand for
+/// `infinity` and `-infinity`.
+///
+/// # Errors
+///
+/// [`InputError`], with the server's SQLSTATE and message.
+pub fn timestamptz(text: &str, options: &InputOptions<'_>) -> Result<i64, InputError> {
+    timestamp(text, true, -1, options)
+}
+
 fn instant(parts: &Parts, west: i32) -> Option<i64> {
     let local = parts.day_number()?.checked_mul(DAY_US)?.checked_add(parts.time_us())?;
     let micros = local.checked_add(i64::from(west) * SECOND_US)?;

@@ -73,7 +73,9 @@ impl<'b> PageImage<'b> {
     /// `BKPIMAGE_HAS_HOLE`.
     pub(super) const HAS_HOLE: u8 = 0x01;
     /// `BKPIMAGE_APPLY`.
-    const APPLY: u8 = 0x02;
+    pub(super) const APPLY: u8 = 0x02;
+    /// `BKPIMAGE_COMPRESS_LZ4`.
+    pub(super) const LZ4: u8 = 0x08;
     /// `BKPIMAGE_COMPRESSED`: any of the three methods.
     pub(super) const COMPRESSED: u8 = 0x1C;
 
@@ -88,7 +90,7 @@ impl<'b> PageImage<'b> {
         let compression = match flags & Self::COMPRESSED {
             0 => None,
             0x04 => Some(ImageCompression::Pglz),
-            0x08 => Some(ImageCompression::Lz4),
+            Self::LZ4 => Some(ImageCompression::Lz4),
             0x10 => Some(ImageCompression::Zstd),
             _ => return None,
         };

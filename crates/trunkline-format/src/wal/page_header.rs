@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use crate::control::PgVersion;
 use crate::ids::Lsn;
-use crate::little_endian::read_at;
+use crate::little_endian::{put, read_at};
 
 use super::segment_name::SegmentSize;
 
@@ -244,6 +244,47 @@ impl LogPageHeader {
         Ok(header)
     }
 
+    /// The header of a new page at `address`. If the page begins with the rest of a record, that has `remaining` bytes.
+    /// `file` says what only the first page of a segment has.
+    pub fn new(
+        version: PgVersion,
+        timeline: u32,
+        file: LongHeader,
+        address: Lsn,
+        remaining: Option<u32>,
+    ) -> Self {
+        let is_first = address.0.is_multiple_of(u64::from(file.segment_size));
+        Self {
+            version,
+            timeline,
+            address,
+            remaining: remaining.unwrap_or_default(),
+            is_continuation: remaining.is_some(),
+            is_overwritten: false,
+            long: is_first.then_some(file),
+        }
+    }
+
+    /// Writes the header to the start of a page. What does not fit is left out.
+    pub fn write(&self, page: &mut [u8]) {
+        let magic = MAGICS.into_iter().find(|(_, version)| *version == self.version);
+        let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
+        let info = flag(self.is_continuation, FIRST_IS_CONTINUATION)
+            | flag(self.long.is_some(), LONG_HEADER)
+            | flag(self.is_overwritten, overwritten_bit(self.version));
+        put(page, 0, magic.map_or(0, |(magic, _)| magic).to_le_bytes());
+        put(page, 2, info.to_le_bytes());
+        put(page, 4, self.timeline.to_le_bytes());
+        put(page, 8, self.address.0.to_le_bytes());
+        put(page, 16, self.remaining.to_le_bytes());
+        put(page, 20, [0; 4]);
+        if let Some(long) = self.long {
+            put(page, 24, long.system_identifier.to_le_bytes());
+            put(page, 32, long.segment_size.to_le_bytes());
+            put(page, 36, long.block_size.to_le_bytes());
+        }
+    }
+
     /// The size of this header in bytes.
     pub fn size(&self) -> usize {
         if self.long.is_some() { LONG_HEADER_SIZE } else { SHORT_HEADER_SIZE }
@@ -251,6 +292,12 @@ impl LogPageHeader {
 }
 
 impl LongHeader {
+    /// That of a cluster's segments.
+    pub fn new(system_identifier: u64, segment_size: SegmentSize) -> Self {
+        let block_size = LOG_PAGE_SIZE as u32;
+        Self { system_identifier, segment_size: segment_size.bytes(), block_size }
+    }
+
     fn parse(page: &[u8]) -> Result<Self, LogPageError> {
         let short = LogPageError::Short { found: page.len(), expected: LONG_HEADER_SIZE };
         let block_size = read_at(page, 36).ok_or(short)?;

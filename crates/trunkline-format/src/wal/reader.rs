@@ -20,12 +20,13 @@
 //!
 //! **Start.** The start position may lie anywhere. The reader finds the first record at or after
 //! it: from the first page on, it skips a continuation and then follows the records. The `previous`
-//! link of the first record can't be checked.
+//! link of the first record can't be checked. If the start is known to be that of a record, the search is
+//! left out ([`LogReader::at_record`]).
 //!
 //! | State | Entered when | Left when |
 //! |---|---|---|
 //! | `Find` | created | a page has space behind its continuation |
-//! | `Between` | a record ended, or a page was overwritten | the header of a record is there |
+//! | `Between` | created at a record, a record ended, or a page was overwritten | the header of a record is there |
 //! | `Inside` | a record is cut at the end of a page | its last byte is there, or it was overwritten |
 //! | `Ended` | no record can be read | never |
 //!
@@ -163,6 +164,12 @@ impl LogReader {
             cut: Vec::new(),
             overwritten: None,
         }
+    }
+
+    /// Reads the log from the record that begins at `start`, which an earlier pass has found there. The
+    /// records before it on its page are not looked at.
+    pub fn at_record(log: LogIdentity, start: Lsn) -> Self {
+        Self { state: State::Between, at: start, ..Self::new(log, start) }
     }
 
     /// The position of the page that the reader needs next.

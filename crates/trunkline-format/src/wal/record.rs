@@ -215,16 +215,16 @@ struct Parser<'b> {
 }
 
 /// Numbers of headers that are not block references.
-const MAIN_DATA_SHORT: u8 = 255;
-const MAIN_DATA_LONG: u8 = 254;
-const ORIGIN: u8 = 253;
-const TOP_XID: u8 = 252;
+pub(super) const MAIN_DATA_SHORT: u8 = 255;
+pub(super) const MAIN_DATA_LONG: u8 = 254;
+pub(super) const ORIGIN: u8 = 253;
+pub(super) const TOP_XID: u8 = 252;
 
 /// Flags of a block reference.
-const HAS_IMAGE: u8 = 0x10;
-const HAS_DATA: u8 = 0x20;
-const WILL_INIT: u8 = 0x40;
-const SAME_RELATION: u8 = 0x80;
+pub(super) const HAS_IMAGE: u8 = 0x10;
+pub(super) const HAS_DATA: u8 = 0x20;
+pub(super) const WILL_INIT: u8 = 0x40;
+pub(super) const SAME_RELATION: u8 = 0x80;
 
 impl<'b> Parser<'b> {
     fn parse(&mut self, header: RecordHeader) -> Result<Record<'b>, RecordError> {

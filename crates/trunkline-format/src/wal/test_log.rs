@@ -5,10 +5,11 @@ use std::io::Read;
 
 use ruzstd::decoding::StreamingDecoder;
 
+use super::locator::RelFileLocator;
 use super::page_header::{LOG_PAGE_SIZE, LONG_HEADER_SIZE, SHORT_HEADER_SIZE};
-use super::record::record_crc;
+use super::record::{Record, record_crc};
 use super::segment_name::SegmentSize;
-use crate::ids::Lsn;
+use crate::ids::{BlockNo, Lsn};
 
 /// Decompresses a file of `testdata`.
 pub(super) fn unpacked(bytes: &[u8]) -> Vec<u8> {
@@ -44,6 +45,28 @@ impl RecordBytes {
         Self { manager, info, xid: 7, body }
     }
 
+    /// A record with block references and main data. References have no images.
+    pub(super) fn with_blocks<'a>(
+        (manager, info, xid): (u8, u8, u32),
+        references: impl IntoIterator<Item = Reference<'a>>,
+        main_data: &[u8],
+    ) -> Self {
+        let (mut body, mut data) = (Vec::new(), Vec::<u8>::new());
+        for Reference { id, flags, relation, block, data: bytes } in references {
+            let has_data = if bytes.is_empty() { 0 } else { 0x20 };
+            body.extend([id, flags | has_data]);
+            body.extend((bytes.len() as u16).to_le_bytes());
+            let words = [relation.tablespace.0, relation.database.0, relation.number, block];
+            words.iter().for_each(|word| body.extend(word.to_le_bytes()));
+            data.extend(bytes);
+        }
+        body.push(254);
+        body.extend((main_data.len() as u32).to_le_bytes());
+        body.extend(data);
+        body.extend(main_data);
+        Self { manager, info, xid, body }
+    }
+
     /// The whole record, with its CRC.
     pub(super) fn build(&self, previous: Lsn) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -56,6 +79,16 @@ impl RecordBytes {
         bytes[20..24].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
+}
+
+/// A block reference of a record.
+pub(super) struct Reference<'a> {
+    pub(super) id: u8,
+    /// The number of the fork, and 0x40 if the page is initialised.
+    pub(super) flags: u8,
+    pub(super) relation: RelFileLocator,
+    pub(super) block: BlockNo,
+    pub(super) data: &'a [u8],
 }
 
 /// Writes a log from the beginning of a segment on.
@@ -144,4 +177,17 @@ impl LogWriter {
     pub(super) const SHORT_ROOM: usize = LOG_PAGE_SIZE - SHORT_HEADER_SIZE;
     /// The same for the first page of a segment.
     pub(super) const LONG_ROOM: usize = LOG_PAGE_SIZE - LONG_HEADER_SIZE;
+}
+
+/// The bytes of a record without its images.
+pub(super) fn record_bytes(record: &Record<'_>) -> Vec<u8> {
+    let header = record.header();
+    let references = record.blocks().iter().map(|found| {
+        let will_init = if found.will_init { 0x40 } else { 0 };
+        let flags = found.fork as u8 | will_init;
+        let data = found.data.unwrap_or_default();
+        Reference { id: found.id, flags, relation: found.relation, block: found.block, data }
+    });
+    let parts = (header.manager, header.info, header.xid);
+    RecordBytes::with_blocks(parts, references, record.main_data()).build(Lsn(8))
 }

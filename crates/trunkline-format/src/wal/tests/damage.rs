@@ -9,8 +9,8 @@ use crate::ids::BLOCK_SIZE;
 use crate::test_data::XorShift;
 use crate::wal::test_log::megabyte;
 use crate::wal::{
-    LogChunk, LogEvent, LogIdentity, LogReader, PreparedTransaction, Record, TransactionEnd,
-    describe,
+    Effect, LogChunk, LogEvent, LogIdentity, LogReader, PreparedTransaction, Record,
+    TransactionEnd, describe,
 };
 
 /// How many mutations each test makes. `TRUNKLINE_MUTATIONS` asks for more.
@@ -46,6 +46,7 @@ fn exercise(bytes: &[u8], version: PgVersion) -> bool {
     assert!(description.text.len() < 500 + 60 * bytes.len(), "{description:?}");
     let _ = TransactionEnd::parse(&record, version);
     let _ = PreparedTransaction::parse(&record, version);
+    let _ = Effect::of(&record, version);
     let mut page = [0; BLOCK_SIZE];
     for image in record.blocks().iter().filter_map(|block| block.image) {
         let _ = image.restore(&mut page);

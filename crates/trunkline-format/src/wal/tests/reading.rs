@@ -23,7 +23,10 @@ pub(super) enum Outcome {
 
 /// Reads the log from `from` on, in chunks of `pages` pages.
 pub(super) fn read(log: &LogWriter, from: Lsn, pages: usize) -> Vec<Outcome> {
-    let mut reader = LogReader::new(identity(), from);
+    read_with(LogReader::new(identity(), from), log, pages)
+}
+
+fn read_with(mut reader: LogReader, log: &LogWriter, pages: usize) -> Vec<Outcome> {
     let mut seen = Vec::new();
     loop {
         let start = reader.wanted();
@@ -111,6 +114,11 @@ fn records_are_read_at_every_place() {
             let seen = read(&log, from, 3);
             assert_eq!(seen, expected(&log, &data, from, &end), "round {round}, from {from}");
         }
+        // A record that is known to be there is the first one.
+        for &(start, _) in &log.records {
+            let seen = read_with(LogReader::at_record(identity(), start), &log, 3);
+            assert_eq!(seen, expected(&log, &data, start, &end), "round {round}, at {start}");
+        }
     }
 }
 
@@ -122,6 +130,25 @@ fn a_record_may_be_longer_than_segments() {
     // A start in the middle of the long record skips pages that consist only of its rest.
     let from = Lsn(log.start.0 + 70_000);
     assert_eq!(read(&log, from, 16), expected(&log, &data, from, end));
+}
+
+#[test]
+fn a_place_without_a_record_is_an_end_and_not_the_next_record() {
+    let (log, _) = log_of(&[100, 3000, 100]);
+    for step in (8..3000).step_by(8) {
+        let place = Lsn(log.records[1].0.0 + step);
+        if place == log.records[2].0 {
+            continue;
+        }
+        let seen = read_with(LogReader::at_record(identity(), place), &log, 3);
+        assert!(matches!(&seen[..], [Outcome::End(_)]), "{place}: {seen:?}");
+    }
+    // Damage before the record is not looked at.
+    let (mut log, data) = log_of(&[100, 3000, 100]);
+    log.bytes[60] ^= 1;
+    let start = log.records[1].0;
+    let seen = read_with(LogReader::at_record(identity(), start), &log, 3);
+    assert_eq!(seen, expected(&log, &data, start, "nothing has been written here"));
 }
 
 /// A record ends exactly at a page's end: its end is the border, and the next record begins behind

@@ -1,0 +1,108 @@
+//! **Heap pages** as the records of Heap and Heap2 see them: the operations, how a page is opened, and
+//! which flags of a record say that its rows have become, or are no longer, visible to all.
+
+use crate::ids::{BLOCK_SIZE, PageBytes};
+use crate::page::FLAG_ALL_VISIBLE;
+use crate::wal::block_ref::BlockRef;
+use crate::wal::fields::Fields;
+use crate::wal::record::RecordHeader;
+
+use super::change::Change;
+use super::error::RedoError;
+use super::page_editor::PageEditor;
+
+/// The special space of a heap page is empty.
+pub(super) const SPECIAL: u16 = BLOCK_SIZE as u16;
+
+/// In `info`: block 0 is made from scratch.
+pub(super) const INITIALISE: u8 = 0x80;
+
+/// Operations of Heap.
+pub(super) mod heap_operation {
+    pub(crate) const INSERT: u8 = 0x00;
+    pub(crate) const DELETE: u8 = 0x10;
+    pub(crate) const UPDATE: u8 = 0x20;
+    pub(crate) const TRUNCATE: u8 = 0x30;
+    pub(crate) const HOT_UPDATE: u8 = 0x40;
+    pub(crate) const CONFIRM: u8 = 0x50;
+    pub(crate) const LOCK: u8 = 0x60;
+}
+
+/// Operations of Heap2.
+pub(super) mod heap2_operation {
+    pub(crate) const REWRITE: u8 = 0x00;
+    /// Since 17: a prune record, like the next two. They only differ in their reason.
+    pub(crate) const PRUNE: u8 = 0x10;
+    pub(crate) const VACUUM: u8 = 0x20;
+    pub(crate) const FREEZE_PAGE: u8 = 0x30;
+    /// Until 18.
+    pub(crate) const VISIBLE: u8 = 0x40;
+    pub(crate) const MULTI_INSERT: u8 = 0x50;
+    pub(crate) const LOCK_UPDATED: u8 = 0x60;
+    pub(crate) const NEW_CID: u8 = 0x70;
+}
+
+/// The operation of a Heap or Heap2 record, without [`INITIALISE`].
+pub(super) fn operation_of(header: &RecordHeader) -> u8 {
+    header.operation() & !INITIALISE
+}
+
+/// Flags of several operations: the page was all-visible before (`XLH_…_ALL_VISIBLE_CLEARED`).
+pub(super) const VISIBLE_CLEARED: u8 = 0x01;
+
+/// `XLH_UPDATE_NEW_ALL_VISIBLE_CLEARED`: the same for the page of the new version.
+pub(super) const NEW_VISIBLE_CLEARED: u8 = 0x02;
+
+/// `XLH_INSERT_ALL_FROZEN_SET`.
+pub(super) const INSERT_ALL_FROZEN_SET: u8 = 0x20;
+
+/// Opens the page, or makes it.
+pub(super) fn open<'p>(
+    page: &'p mut PageBytes,
+    change: &Change<'_>,
+    block: &BlockRef<'_>,
+) -> Result<PageEditor<'p>, RedoError> {
+    let has_flag = change.record.header().operation() & INITIALISE != 0;
+    let is_initialised = has_flag && block.id == 0;
+    if is_initialised != block.will_init {
+        return Err(RedoError::Initialisation { id: block.id });
+    }
+    match is_initialised {
+        true => Ok(PageEditor::initialise(page, SPECIAL)),
+        false => PageEditor::open(page, SPECIAL),
+    }
+}
+
+/// Clears the flag of the page if `is_cleared`, which a record says.
+pub(super) fn clear_visible(page: &mut PageEditor<'_>, is_cleared: bool) {
+    if is_cleared {
+        page.change_flags(0, FLAG_ALL_VISIBLE);
+    }
+}
+
+/// The same for inserts, which may also set the flag.
+pub(super) fn change_visible(page: &mut PageEditor<'_>, insert_flags: u8) {
+    clear_visible(page, insert_flags & VISIBLE_CLEARED != 0);
+    if insert_flags & INSERT_ALL_FROZEN_SET != 0 {
+        page.change_flags(FLAG_ALL_VISIBLE, 0);
+    }
+}
+
+/// What the main data of delete, update, lock and lock of an updated version begins with.
+pub(super) struct RowLock {
+    pub(super) xmax: u32,
+    pub(super) item: u16,
+    pub(super) info: u8,
+    pub(super) flags: u8,
+}
+
+impl RowLock {
+    pub(super) fn take(fields: &mut Fields<'_>) -> Option<Self> {
+        let (xmax, item) = (fields.u32()?, fields.u16()?);
+        Some(Self { xmax, item, info: fields.u8()?, flags: fields.u8()? })
+    }
+
+    pub(super) fn of(change: &Change<'_>) -> Result<Self, RedoError> {
+        Self::take(&mut change.main()).ok_or(RedoError::Short)
+    }
+}
