@@ -122,6 +122,19 @@ impl Disk {
         Some(file)
     }
 
+    /// Renames a file. A crash before the directory is synced removes the file: until then, neither name is
+    /// guaranteed. Returns false if there is no such file.
+    pub(crate) fn rename(&self, from: &str, to: &str) -> bool {
+        let state = &mut *self.state.lock();
+        let Some(image) = state.files.remove(from) else { return false };
+        state.new_names.remove(from);
+        state.new_names.insert(to.to_owned());
+        state.files.insert(to.to_owned(), image);
+        let names = state.open.values_mut().filter(|name| *name == from);
+        names.for_each(|name| to.clone_into(name));
+        true
+    }
+
     /// Removes a file. The removal is durable immediately. If an instance still has the file open,
     /// its writes and syncs will succeed without doing anything, and its reads will fail with
     /// `EBADF`.
@@ -158,7 +171,7 @@ impl Disk {
     /// Makes the next `count` syncs fail with `EIO` and drop the data they should have made
     /// durable. Syncs of files that have no unsynced data are not counted. As on Linux, the data
     /// can still be read until the next crash, and the next sync succeeds although the data was
-    /// never written. If a checkpointer simply retries a failed fsync, it will therefore lose data.
+    /// never written, except through another open file, which reports the error once, too. If a checkpointer simply retries a failed fsync, it will therefore lose data.
     pub fn lose_syncs(&self, count: u32) {
         self.state.lock().lost_syncs = count;
     }
@@ -285,10 +298,14 @@ impl Disk {
                 Operation::Fsync | Operation::Fdatasync => {
                     let lost = state.lost_syncs > 0 && !image.is_synced();
                     state.lost_syncs -= u32::from(lost);
+                    if lost {
+                        // Each file that is open now reports it once, as on Linux.
+                        image.lose();
+                    }
                     // The sync itself can fail, or it may have to report an earlier writeback
                     // failure. Both results are either 0 or -EIO, so by taking the minimum we
                     // return the error, if there is one.
-                    image.sync(lost).min(image.report_loss(reported))
+                    image.sync().min(image.report_loss(reported))
                 }
                 // Writeback makes no difference to what survives a crash. Until the data is synced,
                 // it may or may not survive, just as before.
@@ -357,7 +374,7 @@ mod tests {
             let disk = Disk::new();
             let mut file = Image::new(1, &[0; 16384]);
             file.put(0, &[1; 8192]);
-            file.sync(false);
+            file.sync();
             file.put(8192, &[2; 8192]);
             disk.state.lock().files.insert("a".into(), file);
             disk.crash(seed);

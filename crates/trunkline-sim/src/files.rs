@@ -89,6 +89,13 @@ impl WritableFiles for SimFiles {
         self.change_length(file, length)
     }
 
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        match self.disk.rename(name(from)?, name(to)?) {
+            true => Ok(()),
+            false => Err(io::Error::from_raw_os_error(libc::ENOENT)),
+        }
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.disk.remove(name(path)?);
         Ok(())

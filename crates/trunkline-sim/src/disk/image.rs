@@ -134,14 +134,9 @@ impl Image {
         self.unsynced.push(Change::Bytes(offset, bytes.to_vec()));
     }
 
-    /// Makes all changes since the last sync durable. If `lost` is true, we drop them instead, and
-    /// return `EIO`. In both cases the file is then treated as synced, because the kernel marks
-    /// pages as clean even if it has failed to write them.
-    pub(super) fn sync(&mut self, lost: bool) -> i32 {
+    /// Makes all changes since the last sync durable.
+    pub(super) fn sync(&mut self) -> i32 {
         let changes = std::mem::take(&mut self.unsynced);
-        if lost {
-            return -libc::EIO;
-        }
         for change in changes {
             match change {
                 Change::Bytes(offset, bytes) => store(&mut self.durable, offset, &bytes),
@@ -287,7 +282,7 @@ mod tests {
         file.put(0, &[1; 4096]);
         file.lose();
         assert_eq!((file.report_loss(&mut one), file.report_loss(&mut one)), (-libc::EIO, 0));
-        assert_eq!((file.report_loss(&mut other), file.sync(false)), (-libc::EIO, 0));
+        assert_eq!((file.report_loss(&mut other), file.sync()), (-libc::EIO, 0));
         let mut late = file.reported_losses();
         assert_eq!(file.report_loss(&mut late), 0, "opened after the loss was reported");
         assert_eq!((file.volatile[0], file.durable[0]), (1, 0));
@@ -310,7 +305,7 @@ mod tests {
             crashed.crash(&mut rng);
             assert_eq!(crashed.volatile[1024..], [3; 1024], "nothing older");
         }
-        assert_eq!(file.sync(false), 0);
+        assert_eq!(file.sync(), 0);
         assert_eq!(file.durable, [&[1; 512][..], &[2; 512], &[3; 1024]].concat());
         let first = file.changes();
         file.put(0, &[4; 512]);
@@ -322,9 +317,11 @@ mod tests {
     fn data_that_a_sync_has_lost_is_readable_and_never_durable() {
         let mut file = Image::new(1, &[0; 8192]);
         file.put(0, &[1; 4096]);
-        assert_eq!(file.sync(true), -libc::EIO);
+        let mut seen = file.reported_losses();
+        file.lose();
+        assert_eq!(file.sync().min(file.report_loss(&mut seen)), -libc::EIO);
         file.put(4096, &[2; 4096]);
-        assert_eq!(file.sync(false), 0, "the second sync succeeds");
+        assert_eq!(file.sync(), 0, "the second sync succeeds");
         assert_eq!(file.volatile[..4096], [1; 4096]);
         assert_eq!(
             (&file.durable[..4096], &file.durable[4096..]),

@@ -53,6 +53,8 @@ pub enum FileCall {
     Allocate,
     /// Truncates a file.
     Truncate,
+    /// Gives a file another name.
+    Rename,
     /// Removes a file.
     Remove,
     /// Syncs a directory, which makes its names durable.
@@ -61,11 +63,12 @@ pub enum FileCall {
 
 impl FileCall {
     /// All calls.
-    pub const ALL: [FileCall; 6] = [
+    pub const ALL: [FileCall; 7] = [
         FileCall::Open,
         FileCall::Length,
         FileCall::Allocate,
         FileCall::Truncate,
+        FileCall::Rename,
         FileCall::Remove,
         FileCall::SyncDirectory,
     ];
@@ -186,6 +189,11 @@ impl WritableFiles for FaultyFiles {
     fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
         self.call(FileCall::Truncate)?;
         self.inner.truncate(file, length)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.call(FileCall::Rename)?;
+        self.inner.rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -1,0 +1,50 @@
+//! **WAL insertion and flushing** (`XLogInsert`, `XLogFlush`). Sessions insert records concurrently without a lock, and
+//! several flushes may be in flight. Otherwise a commit waits for the flush in flight, and then for its own.
+//!
+//! ```text
+//!   Inserter                      LogWriter
+//!   ────────                      ─────────
+//!   room ───────────────────────▶ room: buffer space and segments for the records to come, or an error
+//!   insert: assemble the record   reservation: a place for it, by one compare-exchange
+//!           copy it ────────────▶ ring: the newest part of the WAL, with its page headers
+//!   flush ──────────────────────▶ flushes: [written, complete) ─ lane: write, fdatasync ─▶ segment_store
+//!                                 waiters, requests: sessions and tasks whose records are durable now
+//! ```
+//! The format is PostgreSQL's, and nothing of our own is in the WAL: a real server can recover it.
+//!
+//! ```text
+//!   writer         the WAL, and flushing it;  options
+//!   inserter       inserting records
+//!   reservation    places in the WAL, and which of them are still being written
+//!   ring           WAL buffers;  record_copy: a record and its page headers in them
+//!   room           buffer space that may still be used
+//!   flushes        which flushes are in flight, and what they have made durable
+//!   lane           the I/O of one flush
+//!   segment_store  files
+//!   waiters        sessions that wait;  requests: tasks that wait
+//!   flusher        the thread for tasks and asynchronous commits
+//! ```
+
+mod error;
+mod flusher;
+mod flushes;
+mod inserter;
+mod lane;
+mod options;
+mod record_copy;
+mod requests;
+mod reservation;
+mod ring;
+mod room;
+mod segment_store;
+#[cfg(test)]
+mod tests;
+mod waiters;
+mod writer;
+
+pub use error::LogWriterError;
+pub use flusher::LogFlusher;
+pub use inserter::Inserter;
+pub use options::LogWriterOptions;
+pub use room::Room;
+pub use writer::{LogWriter, RecordLocation};

@@ -1,0 +1,142 @@
+//! The segment files of the WAL that is being written.
+//!
+//! ```text
+//!   create   xlogtemp.trunkline-N: zeros, fsync ─▶ rename to its name ─▶ fsync of the directory
+//!   open     only segments that were created: a flush never creates a file
+//! ```
+//! A server removes files with such temporary names when it starts.
+//!
+//! A segment is filled with zeros before it gets its name, so that a flush changes no metadata, and finds no
+//! disk full. Its name is durable before the first record is written to it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trunkline_aio::File;
+use trunkline_format::Lsn;
+use trunkline_format::wal::{SegmentName, SegmentSize};
+
+use super::error::LogWriterError;
+use super::lane::Lane;
+use crate::storage::WritableFiles;
+
+/// The directory with the segments.
+pub(super) struct SegmentStore {
+    files: Arc<dyn WritableFiles>,
+    directory: PathBuf,
+    timeline: u32,
+    size: SegmentSize,
+}
+
+impl SegmentStore {
+    pub(super) fn new(
+        files: Arc<dyn WritableFiles>,
+        directory: &Path,
+        timeline: u32,
+        size: SegmentSize,
+    ) -> Self {
+        Self { files, directory: directory.to_owned(), timeline, size }
+    }
+
+    /// The path of a segment.
+    pub(super) fn path(&self, segment: u64) -> PathBuf {
+        self.directory.join(SegmentName::of(self.timeline, segment, self.size).to_string())
+    }
+
+    /// Opens a segment that exists, each time anew.
+    ///
+    /// # Errors
+    /// As for open(2).
+    pub(super) fn open(&self, segment: u64) -> io::Result<File> {
+        self.files.open_for_writing(&self.path(segment), false, false)
+    }
+
+    /// Whether a segment exists.
+    ///
+    /// # Errors
+    /// [`LogWriterError::File`].
+    pub(super) fn exists(&self, segment: u64) -> Result<bool, LogWriterError> {
+        let path = self.path(segment);
+        let length = self.files.file_length(&path);
+        let length =
+            length.map_err(|source| LogWriterError::file("read the length of", &path, source))?;
+        Ok(length.is_some())
+    }
+
+    /// Creates a segment, through the session and memory of `lane`. An existing file of that name is replaced.
+    ///
+    /// # Errors
+    /// [`LogWriterError::File`]. A file of that name may exist; the next attempt replaces it.
+    pub(super) fn create(&self, segment: u64, lane: &mut Lane) -> Result<(), LogWriterError> {
+        let temporary = self.directory.join(format!("xlogtemp.trunkline-{segment}"));
+        let created = self.fill(&temporary, lane);
+        if created.is_err() {
+            // It takes disk space that may be missing. If it can't be removed, the next attempt overwrites it.
+            let _ = self.files.remove(&temporary);
+        }
+        created?;
+        let path = self.path(segment);
+        let renamed = self.files.rename(&temporary, &path);
+        renamed.map_err(|source| LogWriterError::file("rename to", &path, source))?;
+        let synced = self.files.sync_directory_of(&path);
+        synced.map_err(|source| LogWriterError::file("fsync the directory of", &path, source))
+    }
+
+    /// Makes the WAL end at `end`: what its segment has after that is overwritten with zeros, and later segments are
+    /// removed. Otherwise an old record could fit after a new one, if that is as long as the one it once followed.
+    /// [`SegmentStore::sync`] makes the zeros durable.
+    ///
+    /// # Errors
+    /// [`LogWriterError::File`].
+    pub(super) fn erase_after(&self, end: Lsn, lane: &mut Lane) -> Result<(), LogWriterError> {
+        let number = self.size.segment_of(end);
+        let from = u64::from(self.size.offset(end));
+        let first = if from == 0 { number } else { number + 1 };
+        let mut later = first;
+        while self.exists(later)? {
+            later += 1;
+        }
+        // From the last to the first, so that a crash leaves no gap, after which others would be overlooked.
+        for segment in (first..later).rev() {
+            let path = self.path(segment);
+            let removed = self.files.remove(&path);
+            removed.map_err(|source| LogWriterError::file("remove", &path, source))?;
+        }
+        let path = self.path(number);
+        let synced = self.files.sync_directory_of(&path);
+        synced.map_err(|source| LogWriterError::file("fsync the directory of", &path, source))?;
+        if from == 0 {
+            return Ok(());
+        }
+        let file = self.open(number);
+        let file = file.map_err(|source| LogWriterError::file("open", &path, source))?;
+        let length = u64::from(self.size.bytes()) - from;
+        lane.zero(&file, from, length)
+            .map_err(|source| LogWriterError::file("write zeros to", &path, source))
+    }
+
+    /// Makes the segments durable that contain the WAL from `redo` to `end`.
+    ///
+    /// # Errors
+    /// [`LogWriterError::File`].
+    pub(super) fn sync(&self, redo: Lsn, end: Lsn, lane: &mut Lane) -> Result<(), LogWriterError> {
+        let last = self.size.segment_of(Lsn(end.0.saturating_sub(1)));
+        for segment in self.size.segment_of(redo)..=last {
+            let path = self.path(segment);
+            let file = self.open(segment);
+            let file = file.map_err(|source| LogWriterError::file("open", &path, source))?;
+            let synced = lane.sync(&file, true);
+            synced.map_err(|source| LogWriterError::file("fsync", &path, source))?;
+        }
+        Ok(())
+    }
+
+    fn fill(&self, path: &Path, lane: &mut Lane) -> Result<(), LogWriterError> {
+        let file = self.files.open_for_writing(path, false, true);
+        let file = file.map_err(|source| LogWriterError::file("create", path, source))?;
+        lane.zero(&file, 0, self.size.bytes().into())
+            .map_err(|source| LogWriterError::file("write zeros to", path, source))?;
+        lane.sync(&file, true).map_err(|source| LogWriterError::file("fsync", path, source))
+    }
+}

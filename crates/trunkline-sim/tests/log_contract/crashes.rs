@@ -1,0 +1,92 @@
+//! Crashes at random moments.
+
+use trunkline_aio::facade::random::Rng;
+use trunkline_aio::facade::{Arc, Mutex, sched, thread};
+use trunkline_format::Lsn;
+use trunkline_sim::{Disk, FaultPlan, Rates};
+
+use crate::disk_log::{Client, DiskLog, Known, check};
+
+/// Number of seeds of each test.
+const SEEDS: u64 = 40;
+
+/// Crashes of each run.
+const CRASHES: u64 = 12;
+
+/// Inserts and flushes at random.
+fn work(client: &mut Client, number: u32, rng: &mut Rng) {
+    for round in 0..12_u32 {
+        let length = match rng.below(6) {
+            0 => rng.below(20_000) as usize,
+            _ => rng.below(300) as usize,
+        };
+        let Ok(place) = client.insert(number << 16 | round, length) else { return };
+        if rng.below(2) == 0 && client.flush(place.end).is_err() {
+            return;
+        }
+    }
+}
+
+/// Crashes copies of the disk while clients write, and checks each copy. Then the last copy's log goes on.
+fn run(seed: u64, rates: Rates) {
+    let rng = &mut Rng::new(seed);
+    let mut disk = Arc::new(Disk::new());
+    let plan = FaultPlan::random(seed, rates);
+    let mut at = (Lsn(0), Lsn(0x10_0000));
+    let mut survivors = Vec::new();
+    for _ in 0..2 {
+        // A log that can't be opened because of a fault can be opened later.
+        let log = loop {
+            match DiskLog::open(&disk, &plan, rng, at) {
+                Ok(log) => break log,
+                Err(error) => assert!(plan.struck() > 0, "{error}"),
+            }
+        };
+        let known =
+            Arc::new(Mutex::new(Known { written: survivors.clone(), acknowledged: at.1.0 }));
+        let clients = log.run_clients(3, rng, &known, work);
+        let mut crashed = Vec::new();
+        for _ in 0..1 + rng.below(CRASHES) {
+            (0..rng.below(600)).for_each(|_| thread::yield_now());
+            let acknowledged = known.lock().acknowledged;
+            let copy = disk.after_crash(rng.below(u64::MAX));
+            crashed.push((copy, acknowledged));
+        }
+        clients.into_iter().for_each(|client| client.join().expect("no panic"));
+        let written = known.lock().written.clone();
+        let (last, end) = (crashed.iter())
+            .map(|(copy, acknowledged)| check(copy, *acknowledged, &written))
+            .last()
+            .expect("a crash");
+        if plan.struck() == 0 {
+            // Nothing has failed, so all that was flushed is there.
+            let acknowledged = known.lock().acknowledged;
+            assert!(acknowledged > at.1.0);
+            check(&disk, acknowledged, &written);
+        }
+        // The crashed log goes on, in a new instance.
+        drop(log);
+        survivors = written.into_iter().filter(|record| record.place.end <= end).collect();
+        at = (last, end);
+        let (copy, _) = crashed.pop().expect("a crash");
+        disk = Arc::new(copy);
+    }
+}
+
+fn run_seeds(first: u64, rates: Rates) {
+    for seed in first..first + SEEDS {
+        let report = sched::run(sched::Config::new(seed), move || run(seed, rates));
+        report.unwrap_or_else(|failure| panic!("{failure}"));
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_crash() {
+    run_seeds(1, Rates::default());
+}
+
+#[test]
+fn what_was_acknowledged_survives_with_a_slow_disk_that_interrupts() {
+    let rates = Rates { short: 60, again: 60, delay: 100, reorder: 100, ..Rates::default() };
+    run_seeds(1000, rates);
+}
