@@ -8,8 +8,7 @@
 //!    that we know, and the expected block sizes. If they don't, we don't read anything else.
 //! 2. *No server is running.* `postmaster.pid` must not name a live process.
 //! 3. *The cluster was shut down cleanly.* After a crash, and in a file system snapshot or base
-//!    backup, the newest changes are only in the WAL. We can't apply them, because we don't
-//!    implement redo.
+//!    backup, the newest changes are only in the WAL. [`DataDir::open_replayed`] replays it in memory.
 //!
 //! If a check fails, the error message explains what to do about it. [`OpenOptions::force_unclean`]
 //! overrides the last two checks and turns their errors into [`Warning`]s. In contrast,
@@ -29,21 +28,28 @@ mod error;
 mod files;
 mod pidfile;
 mod problem;
+mod replayed_files;
 mod sizes;
-mod small_file;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use trunkline_aio::facade::Arc;
+use trunkline_format::segment::tablespace_directory;
 use trunkline_format::{ClusterState, ControlFile, Oid};
 
 pub use self::control::{read_control_file, read_control_file_despite_crc};
 pub use self::error::{DataDirError, Unsafe, Warning};
 pub(crate) use self::files::database_directory;
-pub use self::files::{DEFAULT_TABLESPACE, FileEntry, FileList, GLOBAL_TABLESPACE, Tablespace};
+pub use self::files::{
+    DEFAULT_TABLESPACE, FileEntry, FileList, GLOBAL_TABLESPACE, Tablespace, place_of,
+};
 pub use self::pidfile::{Process, Server};
 pub use self::problem::{Problem, ProblemKind};
-pub(crate) use self::small_file::read as read_small_file;
+use self::replayed_files::{Places, replay_list};
+pub(crate) use self::replayed_files::{fork_lengths, fork_of};
+use crate::replay::{Replay, ReplayOptions};
+use crate::small_file;
 
 /// Options of [`DataDir::open`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,6 +57,8 @@ pub struct OpenOptions {
     /// Continue even if a server is running or the cluster was not shut down cleanly. In that case
     /// you get warnings instead of errors.
     pub force_unclean: bool,
+    /// Continue even if the cluster was not shut down cleanly, but not if a server is running.
+    pub as_it_lies: bool,
 }
 
 /// An open data directory. Keeps no file open and never writes.
@@ -64,9 +72,13 @@ pub struct DataDir {
     control_bytes: Vec<u8>,
     /// What `postmaster.pid` contained when the directory was opened.
     server: Server,
+    /// Whether the directory may be a copy of one whose server is running.
+    may_be_copy: bool,
     warnings: Vec<Warning>,
     /// Tablespaces that have been moved away from their symbolic links' targets.
     moved: Vec<(Oid, PathBuf)>,
+    /// The replay of its log, if it was not shut down.
+    replay: Option<Arc<Replay>>,
 }
 
 impl DataDir {
@@ -76,17 +88,63 @@ impl DataDir {
     /// [`DataDirError`]: the directory is not readable, not a data directory, of an unknown
     /// version, damaged, or not safe to read.
     pub fn open(path: &Path, options: OpenOptions) -> Result<DataDir, DataDirError> {
+        Self::open_with(path, options, None)
+    }
+
+    /// Opens a directory whose log is replayed in memory if the cluster was not shut down, as after a
+    /// crash or in a base backup. A running server is still refused.
+    ///
+    /// # Errors
+    /// As for [`DataDir::open`]; [`DataDirError::Replay`].
+    pub fn open_replayed(
+        path: &Path,
+        options: OpenOptions,
+        replay: &ReplayOptions,
+    ) -> Result<DataDir, DataDirError> {
+        Self::open_with(path, options, Some(replay))
+    }
+
+    fn open_with(
+        path: &Path,
+        options: OpenOptions,
+        replay: Option<&ReplayOptions>,
+    ) -> Result<DataDir, DataDirError> {
         // Without this check, a missing directory would be reported as a directory without
         // PG_VERSION.
         fs::read_dir(path).map_err(|source| DataDirError::io("open directory", path, source))?;
         let major = control::read_major(path)?;
-        let (control, control_bytes) = control::read_control(path)?;
+        let (mut control, control_bytes) = control::read_control(path)?;
         control::check_versions(path, major, &control)?;
-        let server = read_server(path)?;
-        let reasons = unsafe_reasons(path, &control, &server)?;
+        let server = read_server(path, replay.is_some())?;
+        let mut reasons = unsafe_reasons(path, &control, &server)?;
         let mut warnings = notes(path, &server)?;
+        let (mut replayed, mut moved) = (None, Vec::new());
+        if let Some(options) = replay {
+            // What the log would be replayed for is no reason to refuse the directory.
+            reasons.retain(|reason| matches!(reason, Unsafe::Server(_)));
+            if reasons.is_empty() {
+                let found = Replay::run(path, &control, options);
+                let failed = |source| DataDirError::Replay {
+                    path: path.to_owned(),
+                    source: Box::new(source),
+                };
+                replayed = found.map_err(failed)?.map(Arc::new);
+            }
+        }
+        if let Some(replay) = &replayed {
+            control = replay.control(&control);
+            // A backup may have no links, but a list of them.
+            let has_link = |oid: Oid| files::exists(&path.join("pg_tblspc").join(oid.to_string()));
+            let listed = replay.tablespaces().iter();
+            moved.extend(listed.filter(|(oid, _)| !has_link(*oid)).cloned());
+            let warning = replay.report().warning.clone();
+            warnings.splice(0..0, warning.into_iter().map(Warning::Incomplete));
+            // The replay has looked at them.
+            warnings.retain(|warning| !matches!(warning, Warning::Marker(_)));
+        }
         if !reasons.is_empty() {
-            if !options.force_unclean {
+            let is_running = reasons.iter().any(|reason| matches!(reason, Unsafe::Server(_)));
+            if !options.force_unclean && (is_running || !options.as_it_lies) {
                 return Err(DataDirError::Unsafe { path: path.to_owned(), reasons });
             }
             warnings.splice(0..0, reasons.into_iter().map(Warning::Forced));
@@ -96,8 +154,10 @@ impl DataDir {
             control,
             control_bytes,
             server,
+            may_be_copy: replay.is_some(),
             warnings,
-            moved: Vec::new(),
+            moved,
+            replay: replayed,
         })
     }
 
@@ -155,6 +215,12 @@ impl DataDir {
         &self.control
     }
 
+    /// The replay of its log. `None` if the cluster was shut down, so that its files are complete, or if
+    /// it is read as it lies.
+    pub fn replay(&self) -> Option<&Arc<Replay>> {
+        self.replay.as_ref()
+    }
+
     /// Reasons to distrust results, most serious first.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
@@ -163,7 +229,8 @@ impl DataDir {
     /// Whether the cluster was shut down cleanly, so that the files contain all changes. Otherwise
     /// they may contradict each other.
     pub fn is_clean(&self) -> bool {
-        !self.warnings.iter().any(|warning| matches!(warning, Warning::Forced(_)))
+        let is_doubtful = |it: &Warning| matches!(it, Warning::Forced(_) | Warning::Incomplete(_));
+        !self.warnings.iter().any(is_doubtful)
     }
 
     /// Checks that no server has been started since the directory was opened. This is cheap,
@@ -173,7 +240,7 @@ impl DataDir {
     /// [`DataDirError::Changed`] if a server has been started, even if it has already been stopped
     /// again; [`DataDirError::Io`] if a file cannot be read.
     pub fn recheck(&self) -> Result<(), DataDirError> {
-        let server = read_server(&self.path)?;
+        let server = read_server(&self.path, self.may_be_copy)?;
         if server.is_running() && server != self.server {
             return Err(DataDirError::Changed { path: self.path.clone(), server: Some(server) });
         }
@@ -187,15 +254,30 @@ impl DataDir {
 
     /// Lists all relation files of all databases and tablespaces, along with any problems found.
     /// Keeps only one directory open at a time.
+    ///
+    /// If the directory is read through its log, files are listed as they are at the end of the log.
     pub fn relation_files(&self) -> FileList {
+        let mut list = self.files_on_disk();
+        if let Some(replay) = &self.replay {
+            let version = tablespace_directory(self.control.version);
+            let places = Places { root: &self.path, moved: &self.moved, version: &version };
+            replay_list(&mut list, replay, &places);
+        }
+        list
+    }
+
+    /// Lists all relation files as they lie, whatever the log says.
+    pub(crate) fn files_on_disk(&self) -> FileList {
         files::list(&self.path, &self.control, &self.moved)
     }
 }
 
-/// Reads a directory's `postmaster.pid` and looks up its process.
-fn read_server(directory: &Path) -> Result<Server, DataDirError> {
+/// Reads a directory's `postmaster.pid` and looks up its process. In a copy of a directory, the file may
+/// name the server of the original.
+fn read_server(directory: &Path, may_be_copy: bool) -> Result<Server, DataDirError> {
     let bytes = small_file::read(&directory.join(pidfile::NAME), pidfile::BYTES_MAX)?;
-    Ok(bytes.map_or(Server::None, |bytes| Server::from_bytes(directory, &bytes)))
+    let server = bytes.map_or(Server::None, |bytes| Server::from_bytes(directory, &bytes));
+    Ok(if may_be_copy { server.of_copy() } else { server })
 }
 
 /// The reasons why the directory isn't safe to read, most serious first.
@@ -222,6 +304,9 @@ fn notes(path: &Path, server: &Server) -> Result<Vec<Warning>, DataDirError> {
     let mut warnings = Vec::new();
     if let Server::Stale(process) = server {
         warnings.push(Warning::StalePidFile(process.clone()));
+    }
+    if let Server::Elsewhere(process) = server {
+        warnings.push(Warning::CopiedPidFile(process.clone()));
     }
     for name in ["recovery.signal", "standby.signal", "tablespace_map"] {
         if small_file::exists(&path.join(name))? {

@@ -73,4 +73,5 @@ pub use toast_batch::ToastBatch;
 pub use toast_error::{ToastError, ToastProblem};
 pub use toast_reader::ToastReader;
 pub use toast_table::{CHUNK_BYTES, ToastTable, has_external};
+pub(crate) use wanted::HEAP_TUPLES_MAX;
 pub use wanted::{Wanted, WantedRows};

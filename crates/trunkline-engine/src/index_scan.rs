@@ -33,6 +33,7 @@
 mod bitmap_scan;
 mod entry_source;
 mod error;
+mod expected_rows;
 mod index_only;
 mod key_lookup;
 mod keyed_scan;
@@ -44,8 +45,9 @@ mod tid_bitmap;
 
 pub use bitmap_scan::{BitmapBuilder, BitmapHeapScan};
 pub use error::IndexScanError;
+pub use expected_rows::ExpectedRows;
 pub use index_only::{IndexOnlyEntry, IndexOnlyScan};
 pub use keyed_scan::KeyedScan;
 pub use pooled_lookup::{MissingPage, look_up_row};
 pub use scan::{IndexScan, IndexScanOptions, IndexedTable, ScanCounts};
-pub use tid_bitmap::{BitmapPage, BitmapRows, TidBitmap};
+pub use tid_bitmap::{BitmapPage, BitmapPages, BitmapRows, TidBitmap};

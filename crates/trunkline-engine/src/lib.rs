@@ -71,6 +71,8 @@
 //! |---|---|
 //! | **Files** | |
 //! | [`settings`] | settings with PostgreSQL's names, units and messages |
+//! | [`log_files`] | segments, timelines and archives of a write-ahead log |
+//! | [`replay`] | reading crashed, copied and backed-up directories through their log |
 //! | [`datadir`] | opening a data directory safely, and listing its files |
 //! | [`storage`] | relations as forks and segment files; open files; pending fsyncs |
 //! | [`log`] | the interface to the write-ahead log: how far it is durable |
@@ -109,13 +111,22 @@ cfg_if::cfg_if! {
     if #[cfg(loom)] {
         #[path = "pool/loom.rs"]
         mod pool;
+        #[path = "log_writer/loom.rs"]
+        mod log_writer;
     } else {
         mod location;
         pub mod settings;
         pub mod time_zone;
+        mod small_file;
+        pub mod new_cluster;
+        pub mod scratch_file;
+        pub mod log_files;
+        pub mod replay;
         pub mod datadir;
+        pub mod log_check;
         pub mod storage;
         pub mod log;
+        pub mod log_writer;
         mod waiting;
         mod window;
         pub mod pool;

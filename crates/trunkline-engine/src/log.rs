@@ -9,8 +9,8 @@
 //! with [`Log::poll_flush`] instead. Both get the session that waits, so that a log can issue its
 //! I/O through that session, and wait for it like for any other I/O.
 //!
-//! The engine itself doesn't write any WAL yet. This module only defines the interface, with one
-//! implementation for unlogged changes and another that just keeps track of LSNs.
+//! This module defines the interface, with one implementation for unlogged changes and another that
+//! only tracks LSNs. `log_writer` implements it with a real WAL.
 
 use std::io;
 use std::sync::Arc;

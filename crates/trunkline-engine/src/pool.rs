@@ -299,8 +299,8 @@ impl Pool {
     }
 
     /// Starts to estimate which part of a fork's first `blocks` blocks is in the pool, and which in
-    /// the page cache, from 64 of them, without reading them. It takes about 0.2 ms. A session that
-    /// must not block polls as for [`Relation::count_blocks`].
+    /// the page cache, from 64 of them, without reading them. A session that must not block polls as
+    /// for [`Relation::count_blocks`].
     pub fn estimate_residency(
         &self,
         session: &mut Session,

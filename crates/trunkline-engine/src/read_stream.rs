@@ -45,6 +45,7 @@
 mod blocked;
 mod distance;
 mod group;
+mod load_upcoming;
 mod look_ahead;
 mod options;
 mod queue;
@@ -52,12 +53,14 @@ mod results;
 mod source;
 mod statement;
 mod stats;
+mod upcoming;
 mod wait;
 
 pub use options::StreamOptions;
-pub use source::{BlockList, BlockRange, BlockSource, ParallelRange, SourceWait};
+pub use source::{BlockList, BlockRange, BlockSource, Expected, ParallelRange, SourceWait};
 pub use statement::{RegisteredStream, RegisteredStreamGuard, ReleaseAhead, StatementStreams};
 pub use stats::StreamStats;
+pub use upcoming::Upcoming;
 
 use crate::pool::{
     Backend, BufferManager, BufferTag, IoCounter, PageReads, PinRef, Policy, ReadError, RingBuffer,
@@ -78,6 +81,7 @@ use trunkline_aio::clock::{self, Time};
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{PolledWait, WaitRef};
 use trunkline_format::BlockNo;
+use upcoming::UpcomingBuffers;
 
 /// A stream of pages. It pins and reads blocks ahead of its consumer.
 pub struct ReadStream<S: BlockSource> {
@@ -92,6 +96,10 @@ pub struct ReadStream<S: BlockSource> {
     tries: Tries,
     /// A block that the source has returned but that we could not yet add to the queue.
     unget: Option<(BlockNo, S::Data)>,
+    /// How sure it is that the consumer takes that block.
+    unget_expected: Expected,
+    /// The last pending block is expected.
+    pending_expected: bool,
     queue: Queue<S::Data>,
     /// Sequence numbers of ready entries, for an unordered stream.
     ready: VecDeque<u64>,
@@ -115,6 +123,7 @@ pub struct ReadStream<S: BlockSource> {
     next_sequential: Option<BlockNo>,
     /// A pin is reserved but not used yet.
     reserved: bool,
+    upcoming: UpcomingBuffers,
     /// The page that the consumer is using.
     current: Option<Current<S::Data>>,
     /// When a polled consumer began to wait.
@@ -199,6 +208,8 @@ impl<S: BlockSource> ReadStream<S> {
             supply: Supply::Blocks,
             tries: Tries::No,
             unget: None,
+            unget_expected: Expected::Unknown,
+            pending_expected: false,
             queue: Queue::with_capacity(capacity),
             ready: VecDeque::with_capacity(if options.unordered { capacity } else { 0 }),
             reads: PageReads::new(&manager, reads as usize, distances.combine_max()),
@@ -212,6 +223,7 @@ impl<S: BlockSource> ReadStream<S> {
             advised: 0,
             next_sequential: None,
             reserved: false,
+            upcoming: UpcomingBuffers::default(),
             current: None,
             blocked_since: None,
             registered: None,

@@ -19,7 +19,10 @@
 //!                        FileSystem: the kernel's files, or a simulated disk's
 //! ```
 //!
-//! This module never reads or writes blocks itself. [`Relation::locate`] only returns the location
+//! If the cluster is read through its log, some blocks are not in their files. `replayed_pages` builds
+//! them and puts them into a scratch file, whose location is then returned.
+//!
+//! Otherwise, this module never reads or writes blocks itself. [`Relation::locate`] only returns the location
 //! of a block, and the caller then starts the I/O through a handle. All of a cluster's files are
 //! opened in the same mode, either direct or buffered, because mixing direct and buffered I/O on
 //! one file can return stale data. For the same reason, if the file system doesn't support direct
@@ -43,6 +46,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod built_pages;
 mod cluster;
 mod error;
 mod file_system;
@@ -54,6 +58,7 @@ mod opener;
 mod pending_fsyncs;
 mod read_times;
 mod relation;
+mod replayed_pages;
 
 pub use self::cluster::{Layout, Storage};
 pub use self::error::StorageError;
@@ -65,4 +70,5 @@ pub(crate) use self::opener::SegmentOpener;
 pub(crate) use self::pending_fsyncs::{FsyncCallback, PendingFsync, SegmentName};
 pub use self::read_times::ReadTimes;
 pub use self::relation::{Located, Relation};
+pub use self::replayed_pages::PageOrigin;
 pub use crate::datadir::{DEFAULT_TABLESPACE, GLOBAL_TABLESPACE};

@@ -57,6 +57,7 @@ mod live_rows;
 mod map_reader;
 mod page_job;
 mod page_verifier;
+mod replayed_pages;
 mod report;
 mod row_check;
 mod scope;

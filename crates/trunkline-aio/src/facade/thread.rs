@@ -87,6 +87,9 @@ pub fn yield_now() {
         super::sched::point();
         return;
     }
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
     std::thread::yield_now();
 }
 

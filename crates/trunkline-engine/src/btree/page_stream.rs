@@ -15,7 +15,7 @@ use trunkline_format::{BlockNo, PageBytes};
 
 use crate::pool::{Backend, LockWait, ReadError, Tally};
 use crate::read_stream::{
-    BlockSource, ReadStream, SourceWait, StreamOptions, StreamPage, StreamStats,
+    BlockSource, Expected, ReadStream, SourceWait, StreamOptions, StreamPage, StreamStats,
 };
 use crate::storage::Relation;
 use crate::waiting::Turns;
@@ -23,17 +23,21 @@ use crate::waiting::Turns;
 /// Blocks for a stream to read. A scan adds blocks and the stream removes them. They have to share
 /// the queue because the stream owns its block source, but the mutex is never contended.
 #[derive(Debug, Clone, Default)]
-pub(super) struct BlockQueue(Arc<Mutex<VecDeque<BlockNo>>>);
+pub(super) struct BlockQueue {
+    blocks: Arc<Mutex<VecDeque<BlockNo>>>,
+    /// All blocks are needed.
+    full: bool,
+}
 
 impl BlockQueue {
     /// Adds blocks at the end.
     pub(super) fn extend(&self, blocks: impl IntoIterator<Item = BlockNo>) {
-        self.0.lock().extend(blocks);
+        self.blocks.lock().extend(blocks);
     }
 
     /// The number of blocks that the stream hasn't taken.
     pub(super) fn len(&self) -> usize {
-        self.0.lock().len()
+        self.blocks.lock().len()
     }
 }
 
@@ -41,7 +45,11 @@ impl BlockSource for BlockQueue {
     type Data = ();
 
     fn next_block(&mut self) -> Poll<Option<(BlockNo, ())>> {
-        Poll::Ready(self.0.lock().pop_front().map(|block| (block, ())))
+        Poll::Ready(self.blocks.lock().pop_front().map(|block| (block, ())))
+    }
+
+    fn next_is(&self) -> Expected {
+        if self.full && self.len() > 0 { Expected::Certain } else { Expected::Unknown }
     }
 }
 
@@ -60,7 +68,7 @@ pub(crate) struct PageStream {
 impl PageStream {
     /// A stream without blocks.
     pub(crate) fn new(backend: &Backend, relation: &Relation, options: StreamOptions) -> Self {
-        let queue = BlockQueue::default();
+        let queue = BlockQueue { full: options.full, ..BlockQueue::default() };
         let options = StreamOptions { unordered: false, sequential: false, ..options };
         let stream = ReadStream::new(backend, relation, queue.clone(), options);
         Self { stream, queue, unread: false, lock_wait: None, turns: Turns::default() }
@@ -136,7 +144,7 @@ impl PageStream {
     pub(crate) fn clear(&mut self) {
         self.unread = false;
         self.lock_wait = None;
-        self.queue.0.lock().clear();
+        self.queue.blocks.lock().clear();
         self.stream.reset(self.queue.clone());
     }
 

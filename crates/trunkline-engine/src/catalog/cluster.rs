@@ -16,7 +16,8 @@ use trunkline_format::relmap::{RELATION_MAP_NAME, RelationMap};
 use trunkline_format::{Fork, Oid, PgVersion};
 
 use super::error::CatalogError;
-use crate::datadir::read_small_file;
+use crate::datadir::DataDirError;
+use crate::small_file;
 use crate::storage::{GLOBAL_TABLESPACE, RelationLocator, Storage};
 use crate::transactions::Transactions;
 
@@ -147,12 +148,20 @@ pub(super) fn read_map(
     tablespace: Oid,
     version: PgVersion,
 ) -> Result<RelationMap, CatalogError> {
+    if let Some(bytes) =
+        storage.replay().and_then(|replay| replay.relation_map(database, tablespace))
+    {
+        // The replay has verified it.
+        let path = storage.root().join("pg_wal");
+        return RelationMap::parse(bytes, version)
+            .map_err(|source| CatalogError::Map { path, source });
+    }
     // A database's map is in the same directory as all of its relations, so we build the path of an
     // arbitrary relation and just replace the file name.
     let any = RelationLocator { tablespace, database, relfilenode: 1 };
     let mut path: PathBuf = storage.relation(any, Fork::Main).path(0);
     path.set_file_name(RELATION_MAP_NAME);
-    let bytes = read_small_file(&path, MAP_BYTES_MAX)?;
+    let bytes = small_file::read(&path, MAP_BYTES_MAX).map_err(DataDirError::from)?;
     let bytes = bytes.ok_or_else(|| CatalogError::MapMissing { path: path.clone() })?;
     RelationMap::parse(&bytes, version).map_err(|source| CatalogError::Map { path, source })
 }

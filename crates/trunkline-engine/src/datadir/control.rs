@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use trunkline_format::ControlFile;
 
 use super::error::DataDirError;
-use super::small_file;
+use crate::small_file;
 
 const VERSION_NAME: &str = "PG_VERSION";
 const CONTROL_NAME: &str = "global/pg_control";

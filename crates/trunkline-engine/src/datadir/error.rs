@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use trunkline_format::{ClusterState, ControlError};
 
 use super::pidfile::{Process, Server};
+use crate::replay::ReplayError;
+use crate::small_file::SmallFileError;
 
 /// Why a directory couldn't be opened, or can no longer be trusted.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +95,14 @@ pub enum DataDirError {
         /// The reasons, most serious first; never empty.
         reasons: Vec<Unsafe>,
     },
+    /// The log that a crashed, copied or backed-up directory needs can't be replayed.
+    #[error("\"{}\" cannot be read: {source}", path.display())]
+    Replay {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong.
+        source: Box<ReplayError>,
+    },
     /// The directory was safe when it was opened, but no longer is.
     #[error("{}", match server {
         Some(server) => format!("a server has started on \"{}\": {server}", path.display()),
@@ -138,9 +148,15 @@ pub enum Warning {
     /// A reason to refuse the directory, which the user has overridden.
     #[error("{}: {}", .0, .0.consequence())]
     Forced(Unsafe),
+    /// The log ends too early, but the directory is read as far as it goes.
+    #[error("{0}; changes are missing, and pages may contradict each other")]
+    Incomplete(String),
     /// A crash left `postmaster.pid` behind.
     #[error("postmaster.pid is stale: {0} is gone")]
     StalePidFile(Process),
+    /// `postmaster.pid` was copied from a directory whose server is running.
+    #[error("postmaster.pid is a copy: {0} works in another directory")]
+    CopiedPidFile(Process),
     /// The name of a file that makes a server start in recovery mode.
     #[error("file {0} exists: a server would start in recovery mode")]
     Marker(&'static str),
@@ -188,6 +204,7 @@ impl DataDirError {
                      the newest changes are then missing"
                 }
             }),
+            DataDirError::Replay { source, .. } => source.hint(),
             DataDirError::NoTablespace { .. } => {
                 Some("use the path in the symbolic link in pg_tblspc, even if it does not exist")
             }
@@ -203,4 +220,13 @@ impl DataDirError {
 fn listed(reasons: &[Unsafe]) -> String {
     let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
     reasons.join("; ")
+}
+
+impl From<SmallFileError> for DataDirError {
+    fn from(error: SmallFileError) -> Self {
+        match error {
+            SmallFileError::NotAFile { path } => Self::NotAFile { path },
+            SmallFileError::Io { operation, path, source } => Self::Io { operation, path, source },
+        }
+    }
 }

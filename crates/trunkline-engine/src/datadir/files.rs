@@ -134,6 +134,38 @@ pub(crate) fn database_directory(
     }
 }
 
+/// The tablespace and the database whose files are in `folder`, if it is a folder of the cluster at `root`.
+/// Compares the folders themselves, so it finds them by any path, and in a directory that can't be opened.
+/// `moves` are the targets of links that are no longer true, and where the tablespaces are.
+pub fn place_of(
+    root: &Path,
+    control: &ControlFile,
+    moves: &[(PathBuf, PathBuf)],
+    folder: &Path,
+) -> Option<(Oid, Oid)> {
+    let version = tablespace_directory(control.version);
+    let folder = folder.canonicalize().ok()?;
+    let new_place = |(oid, target): (Oid, PathBuf)| {
+        let (_, new) = moves.iter().find(|(old, _)| *old == target)?;
+        Some((oid, new.clone()))
+    };
+    let moved: Vec<_> = links(root).ok()?.into_iter().filter_map(new_place).collect();
+    let is = |place: (Oid, Oid)| {
+        let expected = database_directory(root, &moved, &version, place);
+        expected.canonicalize().is_ok_and(|expected| expected == folder)
+    };
+    let shared = (GLOBAL_TABLESPACE, Oid(0));
+    if is(shared) {
+        return Some(shared);
+    }
+    let database = parse_oid(folder.file_name()?)?;
+    let entries = fs::read_dir(root.join("pg_tblspc")).into_iter().flatten().flatten();
+    let numbered = entries.filter_map(|entry| parse_oid(&entry.file_name()));
+    let tablespaces = [DEFAULT_TABLESPACE].into_iter().chain(numbered);
+    let places = tablespaces.map(|tablespace| (tablespace, database));
+    { places }.find(|place| is(*place))
+}
+
 /// Lists the files of the cluster at `root`.
 pub(super) fn list(root: &Path, control: &ControlFile, moved: &[(Oid, PathBuf)]) -> FileList {
     let mut list = FileList::default();

@@ -14,6 +14,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::parent_id;
 use std::path::Path;
 
@@ -43,6 +44,10 @@ pub enum Server {
         elsewhere = .0.elsewhere()
     )]
     Running(Process),
+    /// The process is alive, but works in another directory: this directory is a copy of one whose
+    /// server is running, such as a file system snapshot.
+    #[error("{NAME} names {0}, which works in another directory")]
+    Elsewhere(Process),
     /// There is no process id in the file. Either a server is just starting, or the file is
     /// damaged. To be safe, we assume that a server is running.
     #[error("{NAME} contains no process id")]
@@ -87,6 +92,17 @@ impl Server {
         }
     }
 
+    /// The same for a directory that may be a copy: a process that works in another directory is not
+    /// its server.
+    pub(super) fn of_copy(self) -> Server {
+        match self {
+            Server::Running(process) if process.at_home == Some(false) => {
+                Server::Elsewhere(process)
+            }
+            server => server,
+        }
+    }
+
     /// Whether we must assume that a server is running.
     pub fn is_running(&self) -> bool {
         matches!(self, Server::Running(_) | Server::Unclear)
@@ -95,7 +111,9 @@ impl Server {
     /// The process in the file.
     pub fn process(&self) -> Option<&Process> {
         match self {
-            Server::Stale(process) | Server::Running(process) => Some(process),
+            Server::Stale(process) | Server::Running(process) | Server::Elsewhere(process) => {
+                Some(process)
+            }
             Server::None | Server::Unclear => None,
         }
     }
@@ -106,9 +124,10 @@ impl Process {
         let comm = fs::read(format!("/proc/{pid}/comm")).ok();
         let program =
             comm.map(|bytes| String::from_utf8_lossy(bytes.trim_ascii_end()).into_owned().into());
-        let cwd = fs::read_link(format!("/proc/{pid}/cwd")).ok();
-        let home = fs::canonicalize(directory).ok();
-        let at_home = cwd.zip(home).map(|(cwd, home)| cwd == home);
+        // Paths may differ between mount namespaces.
+        let identity = |path: &Path| fs::metadata(path).ok().map(|it| (it.dev(), it.ino()));
+        let cwd = identity(Path::new(&format!("/proc/{pid}/cwd")));
+        let at_home = cwd.zip(identity(directory)).map(|(cwd, home)| cwd == home);
         Process { pid, program, at_home }
     }
 
@@ -177,6 +196,17 @@ mod tests {
             let server = Server::from_bytes(Path::new("/"), format!("{pid}\n").as_bytes());
             assert!(!server.is_running(), "{server}");
         }
+    }
+
+    #[test]
+    fn a_copy_has_no_server_if_the_process_works_elsewhere() {
+        let process = |at_home| Process { pid: 5, program: None, at_home };
+        assert!(Server::Running(process(Some(true))).of_copy().is_running());
+        assert!(Server::Running(process(None)).of_copy().is_running());
+        let elsewhere = Server::Running(process(Some(false))).of_copy();
+        assert!(!elsewhere.is_running());
+        let text = "postmaster.pid names process 5, which works in another directory";
+        assert_eq!(elsewhere.to_string(), text);
     }
 
     #[test]

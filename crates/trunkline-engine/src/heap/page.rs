@@ -322,6 +322,7 @@ impl<'s> HeapPage<'s> {
         let rows = self.rows();
         let is_plain = |tuple: &HeapTuple<'_>| tuple.nulls().is_empty() && tuple.natts() >= columns;
         if !self.page_rows.all_visible {
+            data.reserve(self.page_rows.entries.len());
             for row in rows {
                 let tuple = row?.tuple;
                 if !is_plain(&tuple) {
@@ -331,6 +332,7 @@ impl<'s> HeapPage<'s> {
             }
             return Ok(true);
         }
+        data.reserve(usize::from(PageHeader::parse(&self.page).line_pointer_count()));
         for (item, line) in normal_lines(&self.page) {
             let tuple = HeapTuple::parse(item, line.item(&self.page).unwrap_or_default());
             let Ok(tuple) = tuple else { return Err(rows.outside(item)) };
@@ -459,6 +461,10 @@ impl<'p> Iterator for Rows<'p> {
             }
         }
         None
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.end.saturating_sub(self.next) as usize))
     }
 }
 

@@ -74,6 +74,8 @@ impl Default for ScanOptions {
 pub struct HeapScan<S: BlockSource> {
     stream: ReadStream<S>,
     judge: Judge,
+    /// How many rows the pages that were returned may have had.
+    rows_taken: u64,
     /// The wait of a task for a lock or a status page. It is created by the first poll.
     wait: Option<PolledWait>,
 }
@@ -153,6 +155,7 @@ where
                 unfinished: false,
                 lock_wait: None,
             },
+            rows_taken: 0,
             wait: None,
         }
     }
@@ -175,6 +178,11 @@ where
         self.stream.restart();
     }
 
+    /// How many rows the pages that were returned may have had ([`WantedRows::rows_max`]).
+    pub(crate) fn rows_taken(&self) -> u64 {
+        self.rows_taken
+    }
+
     /// The source of the scan's blocks.
     pub(crate) fn source(&self) -> &S {
         self.stream.source()
@@ -194,11 +202,11 @@ where
     /// # Panics
     /// If this is not the backend that the scan was created with.
     pub fn next_page(&mut self, backend: &mut Backend) -> Result<Option<HeapPage<'_>>, HeapError> {
-        let Self { stream, judge, wait } = self;
+        let Self { stream, judge, rows_taken, wait } = self;
         if let Some(wait) = wait {
             wait.leave_queue();
         }
-        slept(next(stream, judge, &mut Waiting::Sleep, backend))
+        slept(next((stream, judge, rows_taken), &mut Waiting::Sleep, backend))
     }
 
     /// Returns the next page if it's available, and otherwise `Pending`. The task is woken when the
@@ -215,9 +223,9 @@ where
         context: &mut Context<'_>,
         backend: &mut Backend,
     ) -> Poll<Result<Option<HeapPage<'_>>, HeapError>> {
-        let Self { stream, judge, wait } = self;
+        let Self { stream, judge, rows_taken, wait } = self;
         let wait = wait.get_or_insert_with(|| backend.polled_wait());
-        next(stream, judge, &mut Waiting::Wake(context, wait), backend)
+        next((stream, judge, rows_taken), &mut Waiting::Wake(context, wait), backend)
     }
 
     /// Releases all pins of the scan, including those of pages that were read ahead, and its places
@@ -270,8 +278,7 @@ where
 
 /// Gets the next page from the stream and judges it, or goes on with the one that was not finished.
 fn next<'s, S: BlockSource>(
-    stream: &'s mut ReadStream<S>,
-    judge: &'s mut Judge,
+    (stream, judge, rows_taken): (&'s mut ReadStream<S>, &'s mut Judge, &mut u64),
     waiting: &mut Waiting<'_, '_>,
     backend: &mut Backend,
 ) -> Poll<Result<Option<HeapPage<'s>>, HeapError>>
@@ -292,6 +299,9 @@ where
     let judged = ready!(judge.judge(waiting, backend, pin, (block, data.wanted())));
     // A page that was not judged because of a cancel is judged by the next call.
     judge.unfinished = judged.as_ref().is_err_and(HeapError::is_cancelled);
+    if !judge.unfinished {
+        *rows_taken += data.rows_max();
+    }
     Poll::Ready(Ok(Some(HeapPage::new(judged?, block, &judge.relation, &judge.page_rows))))
 }
 

@@ -2,6 +2,9 @@
 
 use super::hot_chain::ChainRoot;
 
+/// The most rows that a page can have (`MaxHeapTuplesPerPage`).
+pub(crate) const HEAP_TUPLES_MAX: u16 = 291;
+
 /// The rows of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted<'a> {
@@ -24,6 +27,14 @@ pub enum Wanted<'a> {
 pub trait WantedRows {
     /// The rows.
     fn wanted(&self) -> Wanted<'_>;
+
+    /// How many rows there can be.
+    fn rows_max(&self) -> u64 {
+        match self.wanted() {
+            Wanted::All { .. } => u64::from(HEAP_TUPLES_MAX),
+            Wanted::Chains { roots, .. } => roots.len() as u64,
+        }
+    }
 }
 
 impl WantedRows for () {

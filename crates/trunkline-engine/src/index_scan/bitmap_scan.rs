@@ -1,7 +1,6 @@
 //! Bitmap scans: an index scan that fills a bitmap, and a scan of the table in the order of its
 //! blocks.
 
-use std::fmt;
 use std::task::{Context, Poll, ready};
 
 use trunkline_aio::PolledWait;
@@ -10,14 +9,17 @@ use trunkline_format::BlockNo;
 use trunkline_format::btree::KeyRanges;
 
 use super::error::IndexScanError;
+use super::expected_rows::ExpectedRows;
 use super::scan::{IndexScanOptions, ScanCounts};
-use super::tid_bitmap::{BitmapPage, BitmapRows, ROWS_MAX, TidBitmap};
+use super::tid_bitmap::{BitmapPage, BitmapPages, BitmapRows, ROWS_MAX, TidBitmap};
 use crate::btree::{
     BtreeError, BtreeProblem, EntryScan, EntryScanOptions, Index, LeafEntries, ScanSizes,
 };
 use crate::heap::{ChainRoot, HeapPage, HeapScan, Wanted, WantedRows};
 use crate::pool::Backend;
-use crate::read_stream::{BlockSource, ReleaseAhead, SourceWait, StreamOptions};
+use crate::read_stream::{
+    BlockSource, Expected, ReleaseAhead, SourceWait, StreamOptions, Upcoming,
+};
 use crate::storage::Relation;
 use crate::transactions::Transactions;
 use crate::waiting::{Waiting, slept};
@@ -40,7 +42,9 @@ impl BitmapBuilder {
         ranges: KeyRanges,
         leaves: StreamOptions,
     ) -> Self {
-        let options = EntryScanOptions { stream: leaves, sizes, keep_keys: false };
+        // A bitmap needs all entries.
+        let stream = StreamOptions { full: true, ..leaves };
+        let options = EntryScanOptions { stream, sizes, keep_keys: false };
         let scan = EntryScan::new(backend, index, ranges, options);
         Self { scan, leaf: LeafEntries::default(), wait: None, rows: 0 }
     }
@@ -142,29 +146,43 @@ impl WantedRows for BlockRows {
 }
 
 /// Yields the pages of a bitmap.
-struct BitmapSource(Box<dyn Iterator<Item = BitmapPage> + Send>);
-
-impl fmt::Debug for BitmapSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("BitmapSource")
-    }
+#[derive(Debug)]
+struct BitmapSource {
+    pages: BitmapPages,
+    /// How many rows were returned.
+    returned: u64,
+    expected: ExpectedRows,
 }
 
 impl BlockSource for BitmapSource {
     type Data = BlockRows;
 
     fn next_block(&mut self) -> Poll<Option<(BlockNo, BlockRows)>> {
-        Poll::Ready(self.0.next().map(|BitmapPage { block, rows, recheck }| {
+        Poll::Ready(self.pages.next().map(|BitmapPage { block, rows, recheck }| {
             let rows = match rows {
                 BitmapRows::Exact(items) => {
                     // The bitmap doesn't know which entries its rows come from.
                     let root = |item| ChainRoot { item, entry: 0, place: (0, 0) };
-                    BlockRows::Exact { roots: items.into_iter().map(root).collect(), recheck }
+                    BlockRows::Exact { roots: items.map(root).collect(), recheck }
                 }
                 BitmapRows::Lossy => BlockRows::Lossy,
             };
+            self.returned += rows.rows_max();
             (block, rows)
         }))
+    }
+
+    fn next_is(&self) -> Expected {
+        match self.pages.is_empty() {
+            true => Expected::Unknown,
+            false => self.expected.next_is(self.returned),
+        }
+    }
+
+    fn upcoming(&self, ahead: usize) -> Option<Upcoming> {
+        // Lossy pages between exact ones only make this imprecise.
+        let (block, item) = self.pages.upcoming_exact(ahead)?;
+        Some(Upcoming { block, item })
     }
 }
 
@@ -185,7 +203,11 @@ impl BitmapHeapScan {
         bitmap: TidBitmap,
         options: IndexScanOptions,
     ) -> Self {
-        let source = BitmapSource(Box::new(bitmap.into_pages()));
+        let source = BitmapSource {
+            pages: bitmap.into_pages(),
+            returned: 0,
+            expected: ExpectedRows::default(),
+        };
         let options = options.scan_options();
         let heap = HeapScan::new(backend, rows, source, transactions, options);
         Self { heap, exact: 0, lossy: 0 }
@@ -223,6 +245,12 @@ impl BitmapHeapScan {
         let page = ready!(heap.poll_page(context, backend))?;
         count(page.as_ref(), exact, lossy);
         Poll::Ready(Ok(page))
+    }
+
+    /// As [`IndexScan::expect_rows`](super::IndexScan::expect_rows).
+    pub fn expect_rows(&mut self, expected: ExpectedRows) {
+        let expected = expected.after(self.heap.rows_taken());
+        self.heap.source_mut().expected = expected;
     }
 
     /// What the scan has read so far.

@@ -6,23 +6,31 @@
 //!
 //! **Scans that stop early** must not have read leaves in vain. A batch of leaves to sort is therefore
 //! at most half as large as all batches before it, and only 1/64 as large if the consumer hasn't had
-//! to wait for pages of the table, because then larger batches save nothing. The same limit holds for
-//! the leaves that look-ahead reads in search of the next match.
+//! to wait for pages of the table. The same limit holds for the leaves that look-ahead reads in search of
+//! the next match. But the rows that the consumer takes before it may stop
+//! ([`EntrySource::expect_rows`]) are sorted together, as far as they are on a few leaves: then pages of
+//! the table that have several of them are locked only once.
 
 use std::task::{Poll, ready};
 
 use trunkline_format::{BlockNo, Tid};
 
+use super::expected_rows::ExpectedRows;
 use super::row_list::{BlockLists, Failure, RowList};
 use crate::btree::{EntryScan, LeafEntries};
+use crate::heap::WantedRows;
 use crate::pool::{Backend, ReadError};
-use crate::read_stream::{BlockSource, SourceWait};
+use crate::read_stream::{BlockSource, Expected, SourceWait, Upcoming};
 
 /// The most rows in a batch that is sorted, apart from those of its last leaf. They need 24 bytes each.
 const ROWS_MAX: usize = 1 << 16;
 
 /// The most leaves in a batch.
 const LEAVES_MAX: u64 = 1 << 10;
+
+/// The most leaves that a batch has only because its rows are certain to be taken. With 366 entries on a
+/// leaf, these are the 8,192 rows of the largest batch of the executor.
+const CERTAIN_LEAVES_MAX: u64 = 24;
 
 /// Yields blocks with the rows that entries lead to.
 #[derive(Debug)]
@@ -37,6 +45,9 @@ pub(super) struct EntrySource {
     /// Leaves in the current batch, and how many it gets. An ordered scan has batches of one leaf.
     batch_leaves: u64,
     batch_leaves_max: u64,
+    /// How many rows [`BlockSource::next_block`] has returned.
+    returned: u64,
+    expected: ExpectedRows,
     /// Leaves of all batches that are complete.
     leaves: u64,
     /// Leaves since the last block was found.
@@ -55,6 +66,8 @@ impl EntrySource {
             batch: Vec::new(),
             batch_leaves: 0,
             batch_leaves_max: 1,
+            returned: 0,
+            expected: ExpectedRows::default(),
             leaves: 0,
             fruitless: 0,
             ended: false,
@@ -64,6 +77,11 @@ impl EntrySource {
 
     pub(super) fn scan(&self) -> &EntryScan {
         &self.scan
+    }
+
+    /// Says how many rows the consumer is expected to take, counted from the first row of the scan.
+    pub(super) fn expect_rows(&mut self, expected: ExpectedRows) {
+        self.expected = expected;
     }
 
     /// Determines how many leaves the next batch has. `distance` is that of the heap stream.
@@ -83,7 +101,11 @@ impl EntrySource {
             }
         }
         self.batch_leaves += 1;
-        if self.batch_leaves >= self.batch_leaves_max || self.batch.len() >= ROWS_MAX {
+        let rows = self.returned + self.batch.len() as u64;
+        // If few entries of each leaf match, the table should not wait for all leaves.
+        let certain = rows < self.expected.certain && self.batch_leaves < CERTAIN_LEAVES_MAX;
+        let wanted = certain || self.batch_leaves < self.batch_leaves_max;
+        if !self.unordered || !wanted || self.batch.len() >= ROWS_MAX {
             self.end_batch();
         }
     }
@@ -113,8 +135,22 @@ impl BlockSource for EntrySource {
     fn next_block(&mut self) -> Poll<Option<(BlockNo, RowList)>> {
         match self.blocks.pop() {
             None if !self.ended => Poll::Pending,
-            found => Poll::Ready(found),
+            found => {
+                self.returned += found.as_ref().map_or(0, |(_, rows)| rows.rows_max());
+                Poll::Ready(found)
+            }
         }
+    }
+
+    fn next_is(&self) -> Expected {
+        match self.blocks.is_empty() {
+            true => Expected::Unknown,
+            false => self.expected.next_is(self.returned),
+        }
+    }
+
+    fn upcoming(&self, ahead: usize) -> Option<Upcoming> {
+        self.blocks.upcoming(ahead)
     }
 
     fn fetch(

@@ -19,7 +19,7 @@ use super::scan::{IndexScanOptions, IndexedTable, ScanCounts, or_failure};
 use crate::btree::{BtreeError, EntryScan, EntryScanOptions, LeafEntries};
 use crate::heap::{HeapPage, HeapScan};
 use crate::pool::{Backend, ReadError};
-use crate::read_stream::{BlockSource, ReleaseAhead, SourceWait};
+use crate::read_stream::{BlockSource, ReleaseAhead, SourceWait, Upcoming};
 
 /// What the source does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +130,10 @@ impl BlockSource for KeyedSource {
             None if self.stage != Stage::Ended => Poll::Pending,
             found => Poll::Ready(found),
         }
+    }
+
+    fn upcoming(&self, ahead: usize) -> Option<Upcoming> {
+        self.blocks.upcoming(ahead)
     }
 
     fn fetch(

@@ -8,6 +8,7 @@ use trunkline_format::{BlockNo, Tid};
 
 use crate::btree::BtreeError;
 use crate::heap::{ChainRoot, Wanted, WantedRows};
+use crate::read_stream::Upcoming;
 
 /// The damage that ended a source. The scan returns it after the rows of all earlier entries.
 pub(super) type Failure = Arc<Mutex<Option<BtreeError>>>;
@@ -57,6 +58,13 @@ impl BlockLists {
 
     pub(super) fn pop(&mut self) -> Option<(BlockNo, RowList)> {
         self.0.pop_front()
+    }
+
+    /// The block that comes after `ahead` others.
+    pub(super) fn upcoming(&self, ahead: usize) -> Option<Upcoming> {
+        let (block, list) = self.0.get(ahead)?;
+        let item = list.as_slice().first().map_or(0, |root| root.item);
+        Some(Upcoming { block: *block, item })
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -8,6 +8,7 @@ use trunkline_format::btree::KeyRanges;
 
 use super::entry_source::EntrySource;
 use super::error::IndexScanError;
+use super::expected_rows::ExpectedRows;
 use super::row_list::Failure;
 use crate::btree::{EntryScan, EntryScanOptions, Index, ScanSizes};
 use crate::heap::{HeapError, HeapPage, HeapScan, PageUse, RowFilter, ScanOptions};
@@ -135,6 +136,14 @@ impl IndexScan {
     ) -> Poll<Result<Option<HeapPage<'_>>, IndexScanError>> {
         let Self { heap, failure } = self;
         Poll::Ready(or_failure(ready!(heap.poll_page(context, backend)), failure))
+    }
+
+    /// Says how many more rows the caller is expected to take. The scan then reads their pages at once
+    /// if it has to read, instead of a few at first, and without the order of the index it sorts those
+    /// that are certain by block. Call this again before each page.
+    pub fn expect_rows(&mut self, expected: ExpectedRows) {
+        let expected = expected.after(self.heap.rows_taken());
+        self.heap.source_mut().expect_rows(expected);
     }
 
     /// What the scan has read so far.

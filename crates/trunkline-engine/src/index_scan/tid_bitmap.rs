@@ -8,23 +8,22 @@
 //! memory is free again.
 //!
 //! **What the limit covers**: the two hash tables, whatever their fill level. Not covered are the lists
-//! of exact pages that a scan and the choice of lossy pages sort (at most 20 bytes for each exact page,
-//! so a fifth of the limit), and the old half of a table while it is copied to one of twice its size.
-//! A scan expands lossy chunks one at a time. If a table is so large that even the lossy chunks exceed
+//! of exact pages that the choice of lossy pages sorts (at most 20 bytes for each exact page, so a fifth
+//! of the limit), the sorted list of all pages that a scan makes of the tables (up to twice the
+//! limit while both exist), and the old half of a table while it is copied to one of twice its size.
+//! If a table is so large that even the lossy chunks exceed
 //! the limit, the bitmap grows beyond it, as in PostgreSQL.
+
+mod pages;
+mod rows;
+
+pub use pages::{BitmapPage, BitmapPages, BitmapRows};
+pub(super) use rows::ROWS_MAX;
 
 use trunkline_aio::facade::hash::Map;
 use trunkline_format::{BlockNo, Tid};
 
-/// `MaxHeapTuplesPerPage`: rows have numbers up to this.
-pub(super) const ROWS_MAX: u16 = 291;
-
-const WORDS: usize = (ROWS_MAX as usize).div_ceil(64);
-
-/// `PAGES_PER_CHUNK`: the blocks of a lossy chunk.
-const CHUNK_BLOCKS: u32 = 256;
-
-const CHUNK_WORDS: usize = CHUNK_BLOCKS as usize / 64;
+use rows::{CHUNK_BLOCKS, CHUNK_WORDS, Rows};
 
 /// Bytes of an exact page in a hash table, with its control byte. A chunk needs less.
 const BUCKET_BYTES: usize = size_of::<(BlockNo, Rows)>() + 1;
@@ -37,90 +36,12 @@ const _: () = assert!(size_of::<(BlockNo, [u64; CHUNK_WORDS])>() < BUCKET_BYTES)
 /// The fewest entries that a bitmap may have, whatever its limit.
 const ENTRIES_MIN: usize = 16;
 
-/// The rows of an exact page. The last bit, which no row has, says that they must be checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Rows([u64; WORDS]);
-
-const RECHECK: u64 = 1 << 63;
-
-const _: () = assert!((ROWS_MAX as usize) < 64 * WORDS);
-
-impl Rows {
-    fn add(&mut self, item: u16) {
-        let bit = usize::from(item.saturating_sub(1));
-        if let Some(word) = self.0.get_mut(bit / 64) {
-            *word |= 1 << (bit % 64);
-        }
-    }
-
-    fn contains(&self, item: u16) -> bool {
-        let bit = usize::from(item.saturating_sub(1));
-        self.0.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
-    }
-
-    fn needs_recheck(&self) -> bool {
-        self.0.last().is_some_and(|word| word & RECHECK != 0)
-    }
-
-    fn set_recheck(&mut self) {
-        if let Some(word) = self.0.last_mut() {
-            *word |= RECHECK;
-        }
-    }
-
-    /// Rows of either set. They must be checked if those of one set must be.
-    fn unite(&mut self, other: &Self) {
-        for (word, other) in self.0.iter_mut().zip(other.0) {
-            *word |= other;
-        }
-    }
-
-    /// Rows of both sets. They must be checked if those of one set must be.
-    fn intersect(&mut self, other: &Self) {
-        let recheck = self.needs_recheck() || other.needs_recheck();
-        for (word, other) in self.0.iter_mut().zip(other.0) {
-            *word &= other;
-        }
-        if recheck {
-            self.set_recheck();
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        let mut words = self.0;
-        if let Some(word) = words.last_mut() {
-            *word &= !RECHECK;
-        }
-        words == [0; WORDS]
-    }
-}
-
 /// A set of rows, in which some pages may be lossy.
 #[derive(Debug, Clone)]
 pub struct TidBitmap {
     exact: Map<BlockNo, Rows>,
     lossy: Map<BlockNo, [u64; CHUNK_WORDS]>,
     entries_max: usize,
-}
-
-/// A page of a bitmap.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BitmapPage {
-    /// The block.
-    pub block: BlockNo,
-    /// Its rows.
-    pub rows: BitmapRows,
-    /// The rows must be checked. Always true for a lossy page.
-    pub recheck: bool,
-}
-
-/// The rows of a page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BitmapRows {
-    /// These line pointers, in ascending order.
-    Exact(Vec<u16>),
-    /// Any of the page's rows.
-    Lossy,
 }
 
 impl TidBitmap {
@@ -210,36 +131,12 @@ impl TidBitmap {
     }
 
     /// The pages in the order of their blocks.
-    pub fn into_pages(self) -> impl Iterator<Item = BitmapPage> + Send {
-        let mut exact: Vec<BlockNo> = self.exact.keys().copied().collect();
-        exact.sort_unstable();
-        let mut chunks: Vec<u32> = self.lossy.keys().copied().collect();
-        chunks.sort_unstable();
-        let mut exact = exact.into_iter().peekable();
-        let mut chunks = chunks.into_iter().peekable();
-        // The lossy blocks of the current chunk.
-        let mut lossy = blocks_of(0, [0; CHUNK_WORDS]).peekable();
-        std::iter::from_fn(move || {
-            // A chunk is expanded when its first block may be the next one.
-            while lossy.peek().is_none()
-                && let Some(chunk) = chunks.peek().copied()
-                && exact.peek().is_none_or(|block| block / CHUNK_BLOCKS >= chunk)
-            {
-                chunks.next();
-                let words = self.lossy.get(&chunk).copied().unwrap_or_default();
-                lossy = blocks_of(chunk, words).peekable();
-            }
-            let next_lossy = lossy.peek().copied();
-            let is_next = |block: &BlockNo| next_lossy.is_none_or(|lossy| *block < lossy);
-            if let Some(block) = exact.next_if(is_next) {
-                let rows = self.exact.get(&block).copied().unwrap_or_default();
-                let items = (1..=ROWS_MAX).filter(|item| rows.contains(*item)).collect();
-                let recheck = rows.needs_recheck();
-                return Some(BitmapPage { block, rows: BitmapRows::Exact(items), recheck });
-            }
-            let block = lossy.next()?;
-            Some(BitmapPage { block, rows: BitmapRows::Lossy, recheck: true })
-        })
+    pub fn into_pages(self) -> BitmapPages {
+        let mut exact: Vec<(BlockNo, Rows)> = self.exact.into_iter().collect();
+        exact.sort_unstable_by_key(|(block, _)| *block);
+        let mut lossy: Vec<(u32, [u64; CHUNK_WORDS])> = self.lossy.into_iter().collect();
+        lossy.sort_unstable_by_key(|(chunk, _)| *chunk);
+        BitmapPages { exact, lossy, exact_at: 0, lossy_at: (0, 0) }
     }
 
     fn is_lossy(&self, block: BlockNo) -> bool {

@@ -12,8 +12,8 @@
 
 use super::buffers::Buffers;
 use super::clusters::WritableClusters;
-use super::descriptor::{BufferState, flag};
-use super::frame::{Frames, PageMut};
+use super::descriptor::{BufferState, LockMode, flag};
+use super::frame::{Frames, Page, PageMut};
 use super::mapping::{BufferMapping, Insertion, PinnedBuffer};
 use super::pin_limits::PinLimiter;
 use super::replacement::ring_buffer::RingBuffer;
@@ -24,7 +24,7 @@ use crate::storage::Storage;
 use std::fmt;
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{Lease, Notifier, WaitRef};
-use trunkline_format::page::is_all_zero;
+use trunkline_format::page::{LinePointerFlags, is_all_zero, line_pointer};
 
 /// The shared parts of one pool.
 pub(crate) struct BufferManager {
@@ -97,6 +97,47 @@ impl BufferManager {
     /// The state of the page's buffer, without a pin: a hint.
     pub(crate) fn peek(&self, tag: BufferTag) -> Option<BufferState> {
         self.mapping.peek(self.buffers(), tag)
+    }
+
+    /// Loads the head of the chain in which a page would be found into the CPU's cache.
+    pub(crate) fn prefetch_head(&self, tag: BufferTag) {
+        self.mapping.prefetch_head(tag);
+    }
+
+    /// Loads the descriptor of a page, if it is in the pool, into the CPU's cache.
+    pub(crate) fn prefetch_descriptor(&self, tag: BufferTag) {
+        self.mapping.prefetch_first_descriptor(self.buffers(), tag);
+    }
+
+    /// Loads the header of a page, if it is in the pool, and the cache line at `offset` into the
+    /// CPU's cache. The page isn't pinned. Returns its buffer, which is a hint.
+    pub(crate) fn prefetch_page(&self, tag: BufferTag, offset: usize) -> Option<u32> {
+        let buffer = self.mapping.find(self.buffers(), tag)?;
+        self.frames.prefetch(buffer, 0);
+        self.frames.prefetch(buffer, offset);
+        Some(buffer)
+    }
+
+    /// Loads the beginning of the item of a line pointer into the CPU's cache, if the page is still
+    /// in this buffer. Reading the line pointer takes a pin and a lock for a moment, if both are
+    /// free. The pin isn't reserved: a session that finds no victim because of it is woken at once.
+    pub(crate) fn prefetch_item(&self, tag: BufferTag, buffer: u32, item: u16) {
+        let descriptor = self.buffers().descriptor(buffer);
+        if descriptor.tag() != tag || descriptor.word().pin(0).is_none() {
+            return;
+        }
+        if descriptor.tag() == tag
+            && let Ok(page) = Page::try_lock(&self.frames, buffer, LockMode::Shared)
+            && let Some(line) = line_pointer(&page, item)
+        {
+            // The line pointer of a pruned HOT chain names that of its first tuple.
+            let line = match line.flags {
+                LinePointerFlags::Redirect => line_pointer(&page, line.offset),
+                _ => Some(line),
+            };
+            self.frames.prefetch(buffer, line.map_or(0, |line| usize::from(line.offset)));
+        }
+        self.unpin(buffer);
     }
 
     /// Releases a pin, but not the session's reservation of it.

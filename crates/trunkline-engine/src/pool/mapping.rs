@@ -29,9 +29,9 @@
 use super::buffers::Buffers;
 use super::descriptor::{BufferDescriptor, BufferState, BufferWord, flag};
 use super::tag::BufferTag;
-use trunkline_aio::WaitRef;
 use trunkline_aio::facade::atomic::{AtomicU32, Ordering};
 use trunkline_aio::facade::{Mutex, MutexGuard, ZeroedSlice};
+use trunkline_aio::{WaitRef, prefetch};
 
 /// Number of partitions, each with its own lock (PostgreSQL's `NUM_BUFFER_PARTITIONS`).
 const PARTITIONS: usize = 128;
@@ -107,11 +107,24 @@ impl BufferMapping {
         state.has(flag::TAG_VALID).then_some(state)
     }
 
+    /// Loads the head of the page's chain into the CPU's cache.
+    pub(crate) fn prefetch_head(&self, tag: BufferTag) {
+        prefetch(self.head(tag));
+    }
+
+    /// Loads the descriptor of the first buffer of the page's chain into the CPU's cache. Usually that
+    /// is the page's.
+    pub(crate) fn prefetch_first_descriptor(&self, buffers: &Buffers, tag: BufferTag) {
+        if let Some(buffer) = self.head(tag).load(Ordering::Relaxed).checked_sub(1) {
+            prefetch(buffers.descriptor(buffer));
+        }
+    }
+
     /// Returns the buffer that seems to contain the page, if there is one. The result is only a
     /// hint until the caller has pinned the buffer. The acquire loads pair with the release stores
     /// in `insert`. They guarantee that if we reach a buffer through a new link, its tag and its
     /// own link are already set.
-    fn find(&self, buffers: &Buffers, tag: BufferTag) -> Option<u32> {
+    pub(crate) fn find(&self, buffers: &Buffers, tag: BufferTag) -> Option<u32> {
         let mut at = self.head(tag).load(Ordering::Acquire);
         for _ in 0..STEPS_MAX {
             let buffer = at.checked_sub(1)?;

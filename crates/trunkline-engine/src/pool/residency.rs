@@ -69,7 +69,8 @@ impl BufferManager {
             |block: &BlockNo| self.peek(tag.at(*block)).is_some_and(|state| state.has(flag::VALID));
         let others: Vec<BlockNo> = sample.filter(|block| !is_pooled(block)).collect();
         let mut cached = 0;
-        if !relation.storage().is_direct() {
+        // Of a page that is built from the log, nothing is in the cache of its file.
+        if !relation.storage().is_direct() && relation.storage().replay().is_none() {
             for part in others.chunk_by(|one, other| one / SEGMENT_BLOCKS == other / SEGMENT_BLOCKS)
             {
                 cached += in_page_cache(relation, part)?;
@@ -91,7 +92,7 @@ impl BufferManager {
         let mut counts = RelationResidency { blocks: all, ..Default::default() };
         let mut first = blocks.start;
         while first < blocks.end {
-            let file = relation.locate(first)?.file;
+            let file = relation.locate_file(first)?.file;
             let in_segment = first % SEGMENT_BLOCKS;
             let end = blocks.end.min((first - in_segment).saturating_add(SEGMENT_BLOCKS));
             let part = in_segment..in_segment + (end - first);
@@ -113,7 +114,7 @@ impl BufferManager {
 /// How many of these blocks of one segment are in the page cache; none if the kernel doesn't say.
 fn in_page_cache(relation: &Relation, blocks: &[BlockNo]) -> Result<usize, StorageError> {
     let Some(first) = blocks.first() else { return Ok(0) };
-    let file = relation.locate(*first)?.file;
+    let file = relation.locate_file(*first)?.file;
     let blocks: Vec<u32> = blocks.iter().map(|block| block % SEGMENT_BLOCKS).collect();
     let found = match is_residency_known(&file) {
         Ok(false) => return Ok(0),

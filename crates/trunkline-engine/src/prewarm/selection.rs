@@ -126,7 +126,8 @@ impl SelectError {
 /// # Errors
 /// See [`SelectError`]. The error is for the first name or block number that is not valid.
 pub fn select(dir: &DataDir, choice: &Choice) -> Result<Selection, SelectError> {
-    let list = dir.relation_files();
+    // Only what is on disk can be read into a cache.
+    let list = dir.files_on_disk();
     let has_range = choice.first.is_some() || choice.last.is_some();
     if choice.names.is_empty() {
         if has_range {

@@ -21,6 +21,8 @@ pub(super) struct Distances {
     /// this.
     hold_off: u32,
     ahead_max: u32,
+    /// Upper bound for blocks that are expected. It is lower after pins, buffers or handles ran out.
+    expected_max: u32,
     combine_max: u32,
 }
 
@@ -30,7 +32,9 @@ impl Distances {
     pub(super) fn new(ahead_max: u32, combine_max: u32, full: bool) -> Self {
         let combine_max = combine_max.clamp(1, ahead_max.max(1));
         let start = if full { combine_max } else { 1 };
-        Self { ahead: start, combine: start, hold_off: 0, ahead_max: ahead_max.max(1), combine_max }
+        let ahead_max = ahead_max.max(1);
+        let (ahead, combine, expected_max) = (start, start, ahead_max);
+        Self { ahead, combine, hold_off: 0, ahead_max, expected_max, combine_max }
     }
 
     /// Pages to pin ahead.
@@ -41,6 +45,11 @@ impl Distances {
     /// Upper bound of [`Distances::ahead`].
     pub(super) fn ahead_max(&self) -> u32 {
         self.ahead_max
+    }
+
+    /// Pages to pin ahead if they are expected.
+    pub(super) fn expected_max(&self) -> u32 {
+        self.expected_max.max(self.ahead)
     }
 
     /// Blocks to collect before a read starts.
@@ -67,6 +76,7 @@ impl Distances {
         self.combine = (self.combine * 2).min(self.combine_max);
         if waited {
             self.ahead = (self.ahead * 2).min(self.ahead_max);
+            self.expected_max = (self.expected_max * 2).min(self.ahead_max);
         }
     }
 
@@ -85,6 +95,7 @@ impl Distances {
     /// page. The distance can grow again if the consumer has to wait for later reads.
     pub(super) fn limited_to(&mut self, pinned: u32) {
         self.ahead = self.ahead.min(pinned.max(1));
+        self.expected_max = self.expected_max.min(pinned.max(1));
     }
 }
 

@@ -4,10 +4,12 @@
 //! ```text
 //!   take another block from the source if
 //!     reads in flight < concurrency, and
-//!     pinned + pending < look-ahead distance,
+//!     pinned + pending < look-ahead distance, which is the largest possible one for blocks that the
+//!       consumer is expected to take, while a read is in flight, and 0 for those that it isn't,
 //!     or nothing is pinned, and pending < combine distance
 //!   start to read the pending blocks if
 //!     they are a whole read, or the next block does not follow them,
+//!     or they are expected, but the next block is not,
 //!     or nothing is pinned and no more blocks are wanted
 //!   if the source has to wait for its next block
 //!     submit what was started, and let the source try
@@ -22,7 +24,7 @@
 use super::ReadStream;
 use super::blocked::{Blocked, ReadInFlight, Tries};
 use super::queue::EntryState;
-use super::source::{BlockSource, SourceWait, Supply};
+use super::source::{BlockSource, Expected, SourceWait, Supply};
 use crate::pool::{Backend, ReadError, ReadRequest, ReadStart, USAGE_MAX};
 use std::task::Poll;
 use trunkline_aio::{Class, MethodKind, Session, WaitRef};
@@ -79,11 +81,27 @@ impl<S: BlockSource> ReadStream<S> {
                 }
                 batch = backend.session().batch();
             }
-            break self.start_rest(&mut batch, prefetch);
+            break self.start_expected(&mut batch, prefetch);
         };
         self.counter.publish_if_due();
         // The refusal matters only if there is nothing else to wait for.
         refused.filter(|_| self.queue.len() == self.queue.pending())
+    }
+
+    /// [`Self::start_rest`], and then everything that is expected: now that a read is in flight, other
+    /// reads can follow at once, in the same submission.
+    fn start_expected(&mut self, session: &mut Session, prefetch: Prefetch) -> Option<Blocked> {
+        loop {
+            let pending = self.queue.pending();
+            let refused = self.start_rest(session, prefetch);
+            let started = self.queue.pending() < pending;
+            if refused.is_some() || !started || !self.next_is_expected() {
+                return refused;
+            }
+            if let Some(blocked) = self.collect(session, prefetch) {
+                return Some(blocked);
+            }
+        }
     }
 
     /// Whether to let the source try to continue. We do this only if there is something else to wait
@@ -151,12 +169,14 @@ impl<S: BlockSource> ReadStream<S> {
             if !self.wants_more(prefetch) {
                 break;
             }
+            let expected = self.next_is();
             let Some((block, data)) = self.next_block() else { break };
             // This block doesn't continue the pending blocks, so we must start reading those first.
             // If that fails, we keep the block for later, because there is no way to return it to
             // the source.
             if self.queue.pending() > 0 && self.queue.continuation() != Some(block) {
                 self.unget = Some((block, data));
+                self.unget_expected = expected;
                 while self.queue.pending() > 0 {
                     if !self.may_start(prefetch) {
                         return None;
@@ -168,8 +188,34 @@ impl<S: BlockSource> ReadStream<S> {
                 continue;
             }
             self.queue.push(block, data);
+            self.pending_expected = self.counts(expected);
         }
         None
+    }
+
+    /// How sure it is that the consumer takes the next block.
+    fn next_is(&self) -> Expected {
+        match self.unget {
+            Some(_) => self.unget_expected,
+            None if matches!(self.supply, Supply::Blocks) => self.source.next_is(),
+            None => Expected::Unknown,
+        }
+    }
+
+    /// Whether to start the read of a block although it is beyond the look-ahead distance. If nothing is
+    /// in flight, it is probably in the pool, and there is nothing to gain by pinning it early.
+    fn counts(&self, expected: Expected) -> bool {
+        let has_reads = self.reads.window().in_flight() > 0 || self.advised > 0;
+        has_reads
+            && match expected {
+                Expected::Certain => true,
+                Expected::Likely => self.distances.ahead() > 1,
+                Expected::Unknown | Expected::Unlikely => false,
+            }
+    }
+
+    fn next_is_expected(&self) -> bool {
+        self.counts(self.next_is())
     }
 
     /// Starts the pending blocks that `collect` has left, unless they should grow.
@@ -181,7 +227,8 @@ impl<S: BlockSource> ReadStream<S> {
         let whole = pending >= self.distances.combine() as usize;
         let alone = self.pinned + self.advised == 0;
         let last = !matches!(self.supply, Supply::Blocks);
-        if pending > 0 && self.may_start(prefetch) && (last || whole || alone) {
+        let expected = self.pending_expected && !self.next_is_expected();
+        if pending > 0 && self.may_start(prefetch) && (last || whole || alone || expected) {
             return self.start_pending(session, prefetch);
         }
         None
@@ -196,7 +243,10 @@ impl<S: BlockSource> ReadStream<S> {
         }
         let next = self.source.next_block();
         match next {
-            Poll::Ready(Some(next)) => return Some(next),
+            Poll::Ready(Some(next)) => {
+                self.load_upcoming();
+                return Some(next);
+            }
             Poll::Ready(None) => self.supply = Supply::Ended,
             Poll::Pending => self.supply = Supply::Waits,
         }
@@ -217,8 +267,15 @@ impl<S: BlockSource> ReadStream<S> {
         // not prevent us from looking ahead to new blocks.
         let pending = self.queue.pending() as u32;
         let ahead = self.pinned - self.duplicates + self.advised;
-        let first = ahead == 0 && pending < self.distances.combine();
-        first || (prefetch != Prefetch::None && ahead + pending < self.distances.ahead())
+        let next = self.next_is();
+        // If nothing is pinned, the consumer has asked for a page.
+        let (distance, combine) = match next {
+            Expected::Unlikely => (0, 1),
+            _ if self.counts(next) => (self.distances.expected_max(), self.distances.combine()),
+            _ => (self.distances.ahead(), self.distances.combine()),
+        };
+        let first = ahead == 0 && pending < combine;
+        first || (prefetch != Prefetch::None && ahead + pending < distance)
     }
 
     /// Whether we may start another read and the queue has room for more blocks.
@@ -244,7 +301,9 @@ impl<S: BlockSource> ReadStream<S> {
         // If nothing else is in flight, handing the read to another thread wouldn't hide any
         // latency.
         let pending = self.queue.pending() as u32;
-        let lonely = self.pinned == 0 && self.distances.ahead() <= pending;
+        let lonely = self.pinned == 0
+            && self.distances.ahead() <= pending
+            && (prefetch != Prefetch::Reads || self.next_is() != Expected::Certain);
         let needed_now = at == 0 && (prefetch == Prefetch::None || lonely);
         self.start(session, at, pending, class, needed_now)
     }

@@ -82,12 +82,13 @@ impl<S: BlockSource> ReadStream<S> {
                     entry.alone = true;
                     EntryState::Unread { advised: false }
                 }
-                BlockResult::Bad(_) | BlockResult::Failed { .. } | BlockResult::Short { .. } => {
-                    match result.error(relation, block) {
-                        Some(error) => EntryState::Failed(Box::new(error)),
-                        None => EntryState::Unread { advised: false },
-                    }
-                }
+                BlockResult::Bad(_)
+                | BlockResult::Newer(_)
+                | BlockResult::Failed { .. }
+                | BlockResult::Short { .. } => match result.error(relation, block) {
+                    Some(error) => EntryState::Failed(Box::new(error)),
+                    None => EntryState::Unread { advised: false },
+                },
             };
             if matches!(state, EntryState::Ready { .. }) {
                 if unordered {

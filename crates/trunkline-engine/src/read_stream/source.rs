@@ -26,6 +26,7 @@
 //! Under `io_method = sync`, nothing is in flight. There, the first try advises the leaf page, and a
 //! later one reads it, which should find it in the kernel's page cache by then.
 
+use super::upcoming::Upcoming;
 use crate::pool::{Backend, ReadError};
 use crate::waiting::Waiting;
 use std::ops::Range;
@@ -43,6 +44,19 @@ pub trait BlockSource {
     /// Returns the next block, or `Ready(None)` at the end. Returns `Pending` if the source can't
     /// know the next block before [`BlockSource::fetch`] has been called. It must not wait here.
     fn next_block(&mut self) -> Poll<Option<(BlockNo, Self::Data)>>;
+
+    /// The block that [`BlockSource::next_block`] will return after `ahead` other blocks, if the
+    /// source knows it already. The stream uses this to load pages of the pool into the CPU's
+    /// cache. It is only a hint.
+    fn upcoming(&self, ahead: usize) -> Option<Upcoming> {
+        let _ = ahead;
+        None
+    }
+
+    /// How sure it is that the consumer takes the next block, if the source knows that block.
+    fn next_is(&self) -> Expected {
+        Expected::Unknown
+    }
 
     /// Makes one attempt to get what [`BlockSource::next_block`] needs to continue. The stream
     /// calls this after `next_block` has returned `Pending`, and it has no staged I/O then.
@@ -69,6 +83,22 @@ pub trait BlockSource {
     /// ([`ReadStream::release_ahead`](super::ReadStream::release_ahead)). A source that reads from
     /// a stream must call the same function of that stream.
     fn release_ahead(&mut self) {}
+}
+
+/// How sure it is that the consumer of a stream takes a block. If a read is in flight, the stream starts
+/// to read blocks that are expected, however far it would look ahead otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// The consumer has all that it wants before this block. The stream reads it only if the consumer
+    /// asks for another page nevertheless.
+    Unlikely,
+    /// The consumer may stop at any time.
+    Unknown,
+    /// The consumer will probably take it. The stream reads it only if it looks ahead already, because
+    /// its consumer has had to wait.
+    Likely,
+    /// The consumer takes it before it may stop.
+    Certain,
 }
 
 /// How [`BlockSource::fetch`] waits: not at all, by sleeping, or by having a task woken.

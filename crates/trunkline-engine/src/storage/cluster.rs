@@ -10,6 +10,7 @@ use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::segment::tablespace_directory;
 use trunkline_format::{BlockNo, ControlFile, Fork, Oid};
 
+use super::built_pages::BuiltPages;
 use super::error::StorageError;
 use super::file_system::{FileSystem, WritableFiles};
 use super::file_table::FileTable;
@@ -18,6 +19,7 @@ use super::open_files::OpenFiles;
 use super::pending_fsyncs::PendingFsyncs;
 use super::read_times::{ReadTimes, ReadTimesTable};
 use crate::datadir::{DataDir, database_directory};
+use crate::replay::Replay;
 
 /// The properties of a cluster that determine how its files are laid out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +66,8 @@ struct Inner {
     ends: Mutex<Map<(RelationLocator, Fork), BlockNo>>,
     /// How long reads take.
     read_times: ReadTimesTable,
+    /// Pages that are built from the log, if the cluster is read through it.
+    built: Option<BuiltPages>,
 }
 
 /// Cluster numbers start at 1, so that 0 can mean "none".
@@ -76,7 +80,7 @@ impl Storage {
     /// If the process has already opened 65,535 clusters. We can't reuse their numbers, because
     /// pages of a closed cluster may still be in a buffer pool.
     pub fn new(root: &Path, layout: Layout, files: &OpenFiles, direct: bool) -> Self {
-        Self::make((root, &[]), layout, files, false, direct)
+        Self::make((root, &[]), layout, files, false, direct, None)
     }
 
     /// Opens one of our own clusters, in which relations can be created, changed and removed.
@@ -85,7 +89,7 @@ impl Storage {
     /// # Panics
     /// As for [`Storage::new`].
     pub fn for_writing(root: &Path, layout: Layout, files: &OpenFiles, direct: bool) -> Self {
-        Self::make((root, &[]), layout, files, true, direct)
+        Self::make((root, &[]), layout, files, true, direct, None)
     }
 
     /// Opens the files of a data directory for reading only. Their layout is described by its
@@ -95,7 +99,8 @@ impl Storage {
     /// As for [`Storage::new`].
     pub fn of_datadir(dir: &DataDir, files: &OpenFiles, direct: bool) -> Self {
         let places = (dir.path(), dir.moved_tablespaces());
-        Self::make(places, Layout::of(dir.control()), files, false, direct)
+        let replay = dir.replay().cloned();
+        Self::make(places, Layout::of(dir.control()), files, false, direct, replay)
     }
 
     fn make(
@@ -104,6 +109,7 @@ impl Storage {
         files: &OpenFiles,
         writable: bool,
         direct: bool,
+        replay: Option<Arc<Replay>>,
     ) -> Self {
         let number = u16::try_from(NEXT_NUMBER.fetch_add(1, Ordering::SeqCst)).unwrap_or(0);
         assert!(number != 0, "at most 65535 clusters can be opened in the life of a process");
@@ -118,6 +124,7 @@ impl Storage {
             files: files.clone(),
             ends: Mutex::default(),
             read_times: ReadTimesTable::default(),
+            built: replay.map(BuiltPages::new),
         }))
     }
 
@@ -161,6 +168,16 @@ impl Storage {
     /// Stores times that a `ReadTimer` has measured.
     pub fn set_read_times(&self, tablespace: Oid, times: ReadTimes) {
         self.0.read_times.set(tablespace, times);
+    }
+
+    /// The replay through which the cluster is read, if it was not shut down.
+    pub fn replay(&self) -> Option<&Replay> {
+        self.built().map(BuiltPages::replay)
+    }
+
+    /// Pages that are built from the log.
+    pub(super) fn built(&self) -> Option<&BuiltPages> {
+        self.0.built.as_ref()
     }
 
     /// The segments that have been written since their last fsync.

@@ -13,6 +13,7 @@ use trunkline_aio::file_system_name;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 use crate::Location;
+use crate::replay::PageRedoError;
 
 /// Why a relation's file can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +90,14 @@ pub enum StorageError {
         bytes: u64,
         /// The maximum valid length in bytes.
         most: u64,
+    },
+    /// The page can't be built from the log. Other pages of the relation may be readable.
+    #[error("{location}: {source}")]
+    Replay {
+        /// The page.
+        location: Location,
+        /// What is wrong.
+        source: Box<PageRedoError>,
     },
     /// The cluster was opened read-only.
     #[error("\"{}\" was opened for reading only; nothing in it is changed", path.display())]
@@ -175,6 +184,7 @@ impl StorageError {
             | Self::ReadOnly { path } => path,
             Self::SegmentMissing { location }
             | Self::Damaged { location, .. }
+            | Self::Replay { location, .. }
             | Self::BeyondEnd { location, .. } => location.path(),
         }
     }

@@ -7,7 +7,7 @@
 //!
 //! These traits don't read or write any blocks. [`FileSystem::open`] returns a [`File`], and blocks
 //! are then read and written through I/O handles. The traits only cover the system calls that we
-//! make synchronously: open, stat, fallocate, ftruncate and unlink.
+//! make synchronously: open, stat, fallocate, ftruncate, rename and unlink.
 
 use std::io;
 use std::path::Path;
@@ -63,6 +63,12 @@ pub trait WritableFiles: FileSystem {
     /// # Errors
     /// As for ftruncate(2).
     fn truncate(&self, file: &File, length: u64) -> io::Result<()>;
+
+    /// Renames a file within its directory, replacing an existing file.
+    ///
+    /// # Errors
+    /// As for rename(2).
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a file by name. A missing file is not an error.
     ///

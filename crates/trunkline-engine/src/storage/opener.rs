@@ -13,6 +13,7 @@ use trunkline_format::segment::segment_of;
 use super::error::StorageError;
 use super::file_table::Key;
 use super::relation::{Located, Relation};
+use super::replayed_pages::ReplayedPlace;
 
 impl Relation {
     /// Starts to determine the fork's length ([`Relation::blocks`]). In a session that must not
@@ -34,7 +35,8 @@ pub(crate) struct SegmentOpener {
 /// A segment that is being opened, or that was opened but not used yet.
 #[derive(Debug)]
 struct Opening {
-    key: Key,
+    /// The segment, and the block if it is built from the log.
+    key: (Key, Option<BlockNo>),
     call: Call<Result<File, StorageError>>,
     /// The call's result. We keep the file until it has been used, because the open-file table may
     /// evict it before that. Otherwise, two tasks could evict each other's file forever.
@@ -57,18 +59,60 @@ impl SegmentOpener {
         relation: &Relation,
         block: BlockNo,
     ) -> Result<Option<Located>, StorageError> {
+        let Some(built) = relation.storage().built() else {
+            return self.locate_in_file(session, relation, block);
+        };
+        match relation.place(built, block)? {
+            ReplayedPlace::Built(located) => Ok(Some(located)),
+            ReplayedPlace::File { of, blocks } => {
+                let located = self.locate_in_file(session, &of, block)?;
+                Ok(located.map(|located| located.at_most(blocks)))
+            }
+            ReplayedPlace::NotBuilt => {
+                let theirs = relation.clone();
+                let build = move || theirs.locate(block).map(|located| located.file);
+                let key = relation.key(segment_of(block).0);
+                self.call(session, relation, (key, Some(block)), build)?;
+                // If it is built by now, it is found.
+                match relation.place(built, block)? {
+                    ReplayedPlace::Built(located) => Ok(Some(located)),
+                    _ => Ok(None),
+                }
+            }
+        }
+    }
+
+    /// [`SegmentOpener::locate`] in the relation's own file.
+    fn locate_in_file(
+        &mut self,
+        session: &mut Session,
+        relation: &Relation,
+        block: BlockNo,
+    ) -> Result<Option<Located>, StorageError> {
         let key = relation.key(segment_of(block).0);
         if let Some(file) = relation.storage().table().find(&key) {
             return relation.locate_in(block, || Ok(file)).map(Some);
         }
+        let theirs = relation.clone();
+        let open = move || theirs.locate_file(block).map(|located| located.file);
+        let file = self.call(session, relation, (key, None), open)?;
+        file.map(|file| relation.locate_in(block, || Ok(file))).transpose()
+    }
+
+    /// The result of a call, if it is over. Starts the call if it isn't the one that was started last.
+    fn call(
+        &mut self,
+        session: &mut Session,
+        relation: &Relation,
+        key: (Key, Option<BlockNo>),
+        open: impl FnOnce() -> Result<File, StorageError> + Send + 'static,
+    ) -> Result<Option<File>, StorageError> {
         let opening = match &mut self.opening {
             Some(opening) if opening.key == key => opening,
             // If another segment is being opened, we give up waiting for it. It may be needed again
             // later, and then it is probably open.
             opening => {
-                let theirs = relation.clone();
                 let number = relation.storage().call_number(relation.locator().tablespace);
-                let open = move || theirs.locate(block).map(|located| located.file);
                 opening.insert(Opening { key, call: session.call(number, open), file: None })
             }
         };
@@ -80,8 +124,7 @@ impl SegmentOpener {
             }
             None => {}
         }
-        let file = opening.file.clone();
-        file.map(|file| relation.locate_in(block, || Ok(file))).transpose()
+        Ok(opening.file.clone())
     }
 
     /// Whether no segment is being opened.

@@ -50,6 +50,13 @@ pub struct Located {
     pub blocks_left: u32,
 }
 
+impl Located {
+    /// The same location for at most `blocks` blocks.
+    pub(super) fn at_most(self, blocks: u32) -> Self {
+        Self { blocks_left: self.blocks_left.min(blocks), ..self }
+    }
+}
+
 /// One fork of a relation. Cloning it is cheap. Unlike PostgreSQL's `SMgrRelation`, it doesn't
 /// cache open files or the fork's length, so it can't become stale.
 #[derive(Clone)]
@@ -93,14 +100,9 @@ impl Relation {
         self.storage.directory(&self.locator).join(file.to_string())
     }
 
-    /// Returns the fork's length in blocks, up to the end of the first segment that isn't full. If
-    /// a segment ends mid-block, the partial block isn't counted. Note that we have to check the
-    /// length of every segment, so callers shouldn't call this for every block they access.
-    ///
-    /// # Errors
-    /// [`StorageError`]: the first segment is missing, a segment is too long, or a length is
-    /// unknown.
-    pub fn blocks(&self) -> Result<BlockNo, StorageError> {
+    /// The length of the fork's files in blocks, up to the end of the first segment that isn't full
+    /// ([`Relation::blocks`]).
+    pub(super) fn file_blocks(&self) -> Result<BlockNo, StorageError> {
         let mut blocks = 0;
         for segment in 0..=LAST_SEGMENT {
             let Some(bytes) = self.segment_length(segment)? else {
@@ -132,14 +134,8 @@ impl Relation {
         lengths.filter(|(_, bytes)| bytes % BLOCK_SIZE as u64 != 0).collect()
     }
 
-    /// Returns the location of `block`, opening its segment if necessary. We don't check whether
-    /// the block is within the file, because that would take an extra system call for each I/O. If
-    /// the block is past the end of the file, the read returns no bytes, and [`Relation::missing`]
-    /// then finds out why.
-    ///
-    /// # Errors
-    /// [`StorageError`]: the segment is missing or cannot be opened, or the number is out of range.
-    pub fn locate(&self, block: BlockNo) -> Result<Located, StorageError> {
+    /// [`Relation::locate`] in the fork's own file, whatever the log says.
+    pub(crate) fn locate_file(&self, block: BlockNo) -> Result<Located, StorageError> {
         self.locate_in(block, || self.segment_file(segment_of(block).0, block, false))
     }
 
@@ -157,11 +153,8 @@ impl Relation {
         Ok(Located { file: open()?, offset: segment_of(block).1, blocks_left })
     }
 
-    /// Whether the segment containing `block` is open, in which case [`Relation::locate`] doesn't
-    /// need a system call. If the segment isn't open, the session must submit its staged I/O before
-    /// it calls `locate`, because opening the file may block. A session that must not block uses a
-    /// `SegmentOpener` instead.
-    pub fn is_open(&self, block: BlockNo) -> bool {
+    /// Whether the file of the segment containing `block` is open.
+    pub(super) fn is_file_open(&self, block: BlockNo) -> bool {
         self.storage.table().peek(&self.key(segment_of(block).0)).is_some()
     }
 
@@ -169,6 +162,10 @@ impl Relation {
     /// open-file table. It isn't if the relation has since been removed, and another relation
     /// created with the same relfilenode.
     pub(crate) fn is_current(&self, (file, block): (&File, BlockNo)) -> bool {
+        if self.storage.built().is_some() {
+            // Nothing is removed from a cluster that is only read.
+            return true;
+        }
         let found = self.storage.table().peek(&self.key(segment_of(block).0));
         found.is_none_or(|found| found.id() == file.id())
     }
@@ -235,7 +232,7 @@ impl Relation {
         let known = ends.lock().get(&(self.locator, self.fork)).copied();
         let end = match known {
             Some(end) => end,
-            None => self.blocks()?,
+            None => self.file_blocks()?,
         };
         let mut ends = ends.lock();
         let end = ends.entry((self.locator, self.fork)).or_insert(end);
@@ -333,7 +330,7 @@ impl Relation {
         // Reserved blocks may already have pages in the pool, even though they aren't part of the
         // file yet.
         let given = self.storage.ends().lock().get(&(self.locator, self.fork)).copied();
-        if blocks >= self.blocks()?.max(given.unwrap_or_default()) {
+        if blocks >= self.file_blocks()?.max(given.unwrap_or_default()) {
             return Ok(None);
         }
         let (last, offset) = segment_of(blocks);
@@ -383,15 +380,6 @@ impl Relation {
         // we were removing it, and such a file must not stay in the table.
         self.storage.forget(self.locator);
         removed
-    }
-
-    /// Finds out why a read of `block` returned no bytes: either the file is shorter than the
-    /// caller expected, or it was removed.
-    pub fn missing(&self, block: BlockNo) -> StorageError {
-        match self.blocks() {
-            Ok(blocks) => StorageError::BeyondEnd { location: self.location(block), blocks },
-            Err(error) => error,
-        }
     }
 
     /// Returns a segment's length in bytes without opening it, or `None` if it doesn't exist.

@@ -7,20 +7,13 @@
 use trunkline_aio::facade::Arc;
 use trunkline_aio::facade::hash::Map;
 use trunkline_format::PageBytes;
+use trunkline_format::transam::Slru;
 
 use super::error::SlruFault;
 
 /// Maximum number of cached pages. They take 1 MiB and hold the statuses of four million
 /// transactions.
 const PAGES_MAX: usize = 128;
-
-/// One of the three SLRUs that we read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Slru {
-    CommitLog,
-    Offsets,
-    Members,
-}
 
 /// The kind of SLRU file, and the page number within it.
 pub(super) type Key = (Slru, u64);

@@ -10,10 +10,10 @@ use trunkline_aio::WaitRef;
 use trunkline_aio::facade::Mutex;
 use trunkline_aio::facade::hash::Map;
 use trunkline_format::PgVersion;
-use trunkline_format::transam::commit_log;
-use trunkline_format::transam::multixact::{self, MultixactLayout};
+use trunkline_format::transam::Slru;
+use trunkline_format::transam::multixact::MultixactLayout;
 
-use super::page_cache::{CachedPage, Key, PageCache, Slru, is_lasting};
+use super::page_cache::{CachedPage, Key, PageCache, is_lasting};
 use crate::storage::Storage;
 
 /// The SLRU files of one cluster, and a cache of their pages.
@@ -47,7 +47,15 @@ impl SlruFiles {
     }
 
     /// Returns a page if it is cached.
+    ///
+    /// If the cluster is read through its log, the log may have changed the page. The replay then has
+    /// all of it, whatever is in the file.
     pub(super) fn cached(&self, key: &Key) -> Option<CachedPage> {
+        if let Some(replay) = self.storage.replay()
+            && let Some(page) = replay.status_page(key.0, key.1)
+        {
+            return Some(Ok(page));
+        }
         self.cache.lock().get(key)
     }
 
@@ -85,15 +93,9 @@ impl SlruFiles {
         }
     }
 
-    /// Returns the path of a segment. The length of segment names depends on the PostgreSQL
-    /// version.
+    /// Returns the path of a segment.
     pub(super) fn path(&self, slru: Slru, segment: u64) -> PathBuf {
-        let (directory, name) = match slru {
-            Slru::CommitLog => (commit_log::DIRECTORY, commit_log::segment_name(segment)),
-            Slru::Offsets => (multixact::OFFSETS_DIRECTORY, self.layout.offsets_name(segment)),
-            Slru::Members => (multixact::MEMBERS_DIRECTORY, self.layout.members_name(segment)),
-        };
-        self.storage.root().join(directory).join(name)
+        self.storage.root().join(slru.path(self.layout, segment))
     }
 }
 

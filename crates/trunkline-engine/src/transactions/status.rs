@@ -12,12 +12,11 @@ use trunkline_format::transam::multixact::{
     MEMBERS_MAX, Member, member_at, member_place, next_multi,
 };
 use trunkline_format::transam::{
-    FIRST_NORMAL_XID, RowState, XidStatus, XidStatusLookup, commit_log, precedes, row_state,
+    FIRST_NORMAL_XID, RowState, Slru, XidStatus, XidStatusLookup, commit_log, precedes, row_state,
 };
 use trunkline_format::{ControlFile, HeapTuple, PageBytes, PgVersion};
 
 use super::error::{MultixactProblem, StatusId, TransactionError};
-use super::page_cache::Slru;
 use super::slru::SlruFiles;
 use super::status_pages::StatusPages;
 use crate::datadir::DataDir;

@@ -21,10 +21,10 @@ use std::task::{Poll, ready};
 
 use trunkline_aio::{Cancelled, Session};
 use trunkline_format::PageBytes;
-use trunkline_format::transam::SlruPosition;
+use trunkline_format::transam::{Slru, SlruPosition};
 
 use super::error::{StatusId, TransactionError};
-use super::page_cache::{CachedPage, Key, Slru, is_lasting};
+use super::page_cache::{CachedPage, Key, is_lasting};
 use super::page_read::PageRead;
 use super::slru::SlruFiles;
 use crate::waiting::Waiting;

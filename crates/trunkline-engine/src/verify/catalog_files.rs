@@ -193,6 +193,11 @@ impl CatalogFiles {
         Some(Arc::clone(&self.relations.get(&locator)?.name))
     }
 
+    /// Whether the file belongs to a relation of the catalogs that isn't just being built.
+    pub(super) fn is_built(&self, file: &FileEntry) -> bool {
+        self.relations.get(&locator_of(file)).is_some_and(CatalogedRelation::is_built)
+    }
+
     /// Records that some pages of a file could not be read. References in these pages are lost, so
     /// if the file belongs to a B-tree, it no longer proves any length.
     pub(super) fn pages_failed(&self, file: &FileEntry) {

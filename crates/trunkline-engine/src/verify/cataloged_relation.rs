@@ -83,6 +83,11 @@ impl CatalogedRelation {
         Self { name: format!("{of}{name}").into(), unlogged, has_main, has_init, storage, pages }
     }
 
+    /// Whether it is a table, or an index that is known to be built. Others may be in the middle of that.
+    pub(super) fn is_built(&self) -> bool {
+        !matches!(self.storage, StorageKind::Unknown | StorageKind::Btree { table: None })
+    }
+
     /// Returns the number of blocks that the relation must have even if it is empty.
     pub(super) fn least_blocks(&self) -> Option<LengthBound> {
         let (blocks, what) = match self.storage {
@@ -123,7 +128,10 @@ fn index_storage(
     // built the index. `VACUUM` doesn't remove entries from the index before that.
     let built = index.filter(|row| row.ready && row.live);
     if relation.access_method == BTREE_METHOD {
-        let table = built.and_then(|row| database.relation(row.table));
+        // `VACUUM FULL` and others don't rebuild an invalid index of a TOAST table, so its entries
+        // may be those of the old table. `REINDEX CONCURRENTLY` leaves one after a crash.
+        let valid = built.filter(|row| row.valid);
+        let table = valid.and_then(|row| database.relation(row.table));
         let table = table.filter(|table| table.access_method == HEAP_METHOD);
         return StorageKind::Btree { table: table.and_then(|table| table.locator) };
     }

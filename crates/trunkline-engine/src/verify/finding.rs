@@ -13,6 +13,7 @@ use trunkline_format::{BlockNo, Finding as PageFinding};
 use super::content_problem::ContentProblem;
 use super::length_bound::LengthProof;
 use crate::datadir::ProblemKind;
+use crate::replay::PageRedoError;
 
 /// One problem.
 #[derive(Debug)]
@@ -46,6 +47,9 @@ pub enum FindingKind {
     /// The file could not be opened.
     #[error("could not be opened: {0}")]
     NotOpened(io::Error),
+    /// The page can't be built from the log.
+    #[error("{0}")]
+    NotReplayed(PageRedoError),
     /// Too many blocks of the file couldn't be read, so we skipped this block and all later ones.
     #[error("not read, as too many blocks before it could not be read")]
     GaveUp,
@@ -107,6 +111,7 @@ impl FindingKind {
             FindingKind::Page(_) => "page",
             FindingKind::Unreadable(_) => "unreadable",
             FindingKind::NotOpened(_) => "not_opened",
+            FindingKind::NotReplayed(_) => "not_replayed",
             FindingKind::GaveUp => "gave_up",
             FindingKind::Shrank { .. } => "shrank",
             FindingKind::Short { .. } => "short",

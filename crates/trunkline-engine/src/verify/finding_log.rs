@@ -16,6 +16,7 @@ use super::report::VerifyReport;
 use crate::datadir::{FileEntry, Problem};
 use crate::file_scan::ReadFailure;
 use crate::job::JobSummary;
+use crate::replay::PageRedoError;
 
 /// Default for the number of findings to list.
 pub(super) const FINDINGS_LISTED: usize = 10_000;
@@ -103,6 +104,11 @@ impl FindingLog {
                 self.add(path, Some(block), FindingKind::Shrank { found, expected });
             }
         }
+    }
+
+    /// Adds a page that can't be built from the log.
+    pub(super) fn not_replayed(&self, path: &Path, block: BlockNo, error: PageRedoError) {
+        self.add(path, Some(block), FindingKind::NotReplayed(error));
     }
 
     /// Adds a finding without a relation name, because page verification doesn't read the catalog.

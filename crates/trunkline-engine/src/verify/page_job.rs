@@ -12,6 +12,7 @@ use trunkline_aio::facade::{Arc, Mutex};
 use super::catalog_files::{CatalogFiles, main_lengths};
 use super::finding_log::{FINDINGS_LISTED, FindingLog};
 use super::page_verifier::PageVerifier;
+use super::replayed_pages::ReplayedPages;
 use super::report::VerifyReport;
 use super::scope::Scope;
 use crate::datadir::{DataDir, FileEntry};
@@ -90,7 +91,6 @@ fn run(
     let findings = Arc::new(FindingLog::new(options.findings_listed));
     let checksums = dir.control().checksums();
     let pages = PageVerifier::new(checksums, Arc::clone(&findings), catalogs.clone());
-    let pages = Arc::new(pages);
     let job = Job::new(aio, observer);
     let version = dir.control().data_checksum_version;
     let lengths = Arc::new(Mutex::new(BTreeMap::new()));
@@ -105,7 +105,21 @@ fn run(
         }
         all.listing_problems(list.problems);
         all.count_files(&list.files);
-        read_files(job, list.files, options.read, pages, || Ok(dir.recheck()?))
+        let (files, pages) = match dir.replay() {
+            None => (list.files, Arc::new(pages)),
+            Some(replay) => {
+                let replayed = ReplayedPages::new(replay, &list.files);
+                let mut on_disk = dir.files_on_disk();
+                scope.narrow(&dir, &mut on_disk);
+                on_disk.files.retain(|file| replayed.is_read(file));
+                let pages = Arc::new(pages.with_replayed(Some(replayed.clone())));
+                replayed.behind_files(&on_disk.files, &list.files, |file, block, page| {
+                    pages.built(file, block, page);
+                });
+                (on_disk.files, pages)
+            }
+        };
+        read_files(job, files, options.read, pages, || Ok(dir.recheck()?))
     })?;
     // We can only compare lengths after we have seen all references.
     let compared = catalogs.as_ref().filter(|_| summary.end == End::Complete);

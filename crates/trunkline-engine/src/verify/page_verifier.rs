@@ -13,8 +13,10 @@ use trunkline_format::{BLOCK_SIZE, BlockNo, CheckOptions, PageBytes, Verdict, ch
 
 use super::catalog_files::CatalogFiles;
 use super::finding_log::FindingLog;
+use super::replayed_pages::{Built, ReplayedPages};
 use crate::datadir::FileEntry;
 use crate::file_scan::{BlockVisitor, ReadFailure, ReadPayload};
+use crate::replay::PageRedoError;
 
 /// The completion callback. It sets `bad` in the payload and turns the outcome into a warning.
 struct MarkBadPages {
@@ -69,6 +71,8 @@ pub(super) struct PageVerifier {
     /// Collects the references to other pages in each page. `None` if we don't compare the files with
     /// the catalogs.
     catalogs: Option<Arc<CatalogFiles>>,
+    /// Pages that are in the log and not in the files.
+    replayed: Option<ReplayedPages>,
 }
 
 impl PageVerifier {
@@ -77,17 +81,48 @@ impl PageVerifier {
         findings: Arc<FindingLog>,
         catalogs: Option<Arc<CatalogFiles>>,
     ) -> Self {
-        Self { checksums, findings, catalogs }
-    }
-}
-
-impl BlockVisitor for PageVerifier {
-    fn callbacks(&self) -> Vec<Arc<dyn Callback<ReadPayload>>> {
-        vec![Arc::new(MarkBadPages { checksums: self.checksums })]
+        Self { checksums, findings, catalogs, replayed: None }
     }
 
-    /// Checks the marked pages again and reports what is wrong with them.
-    fn blocks_read(&self, file: &FileEntry, first: BlockNo, pages: &[u8], bad: u128) {
+    /// For a directory that is read through its log.
+    pub(super) fn with_replayed(self, replayed: Option<ReplayedPages>) -> Self {
+        Self { replayed, ..self }
+    }
+
+    /// Checks a page that was built from the log.
+    pub(super) fn built(&self, file: &FileEntry, block: BlockNo, page: Built) {
+        match page {
+            Ok(page) => {
+                let bad = u128::from(!self.is_good(file, &page, block));
+                self.pages(file, block, &page[..], bad);
+            }
+            Err(error) => {
+                if matches!(error, PageRedoError::Newer { .. }) && !self.is_complete(file) {
+                    return;
+                }
+                if let Some(catalogs) = &self.catalogs {
+                    catalogs.pages_failed(file);
+                }
+                self.findings.not_replayed(&file.path, block, error);
+            }
+        }
+    }
+
+    /// Whether the file belongs to a relation that is complete. A transaction that builds an index or rewrites
+    /// a table writes the pages before their records; only its commit makes the log durable. So a crash may
+    /// leave pages that are newer than the log, in files that no catalog names, or in an index that
+    /// `CREATE INDEX CONCURRENTLY` has committed before it is built.
+    fn is_complete(&self, file: &FileEntry) -> bool {
+        self.catalogs.as_ref().is_some_and(|catalogs| catalogs.is_built(file))
+    }
+
+    fn is_good(&self, file: &FileEntry, page: &PageBytes, block: BlockNo) -> bool {
+        let options = CheckOptions { checksums: self.checksums, fork: file.fork };
+        !matches!(check_page(page, block, &options), Verdict::Bad(_))
+    }
+
+    /// Looks for references in good pages, and reports what is wrong with bad ones.
+    fn pages(&self, file: &FileEntry, first: BlockNo, pages: &[u8], bad: u128) {
         if let Some(catalogs) = &self.catalogs {
             catalogs.pages_read(file, first, pages, bad);
         }
@@ -102,6 +137,23 @@ impl BlockVisitor for PageVerifier {
                 self.findings.page(&file.path, block, finding);
             }
         }
+    }
+}
+
+impl BlockVisitor for PageVerifier {
+    fn callbacks(&self) -> Vec<Arc<dyn Callback<ReadPayload>>> {
+        vec![Arc::new(MarkBadPages { checksums: self.checksums })]
+    }
+
+    /// Checks the marked pages again and reports what is wrong with them.
+    fn blocks_read(&self, file: &FileEntry, first: BlockNo, pages: &[u8], bad: u128) {
+        let Some(replayed) = &self.replayed else { return self.pages(file, first, pages, bad) };
+        let check = |page: &PageBytes, block| self.is_good(file, page, block);
+        let replaced = replayed.replace(file, first, pages, bad, check);
+        for (block, error) in replaced.failed {
+            self.built(file, block, Err(error));
+        }
+        self.pages(file, first, replaced.pages.as_deref().unwrap_or(pages), replaced.bad);
     }
 
     fn failed(&self, file: &FileEntry, failure: ReadFailure) {

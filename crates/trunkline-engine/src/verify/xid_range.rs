@@ -14,15 +14,12 @@
 
 use trunkline_format::heap_tuple::{
     HeapTuple, MOVED_IN, MOVED_OFF, XMAX_EXCLUSIVE_LOCK, XMAX_INVALID, XMAX_IS_MULTI,
-    XMAX_LOCK_ONLY, XMIN_FROZEN,
+    XMAX_KEY_SHARE_LOCK, XMAX_LOCK_ONLY, XMIN_FROZEN,
 };
 use trunkline_format::transam::{FIRST_NORMAL_XID, RowState, precedes};
 use trunkline_format::{ClusterState, ControlFile, Tid};
 
 use super::content_problem::{ContentProblem, HeaderId};
-
-/// `HEAP_XMAX_KEYSHR_LOCK` in `t_infomask`.
-const XMAX_KEY_SHARE_LOCK: u16 = 0x0010;
 
 /// The ids that the cluster will assign next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -191,7 +191,8 @@ fn sizes_other_than_ours() {
     );
     // With `force`, a cluster is opened even if its state is doubtful, but not if its format is
     // wrong.
-    let forced = DataDir::open(&fake.path, OpenOptions { force_unclean: true });
+    let forced =
+        DataDir::open(&fake.path, OpenOptions { force_unclean: true, ..OpenOptions::default() });
     assert!(matches!(forced, Err(DataDirError::Control { .. })));
 }
 

@@ -112,11 +112,14 @@ fn found(database: &Database, catalogs: &ExpressionCatalogs) -> Vec<(&'static st
     ]
 }
 
-/// The line of the file for a version and a catalog. It ends with zeros for columns that the catalog
-/// doesn't have.
-fn expected(major: u32, name: &str) -> Option<Vec<u64>> {
-    let line = EXPECTED.lines().find_map(|line| line.strip_prefix(&format!("{major} {name} ")))?;
-    Some(line.split(' ').map(|number| number.parse().expect("a number")).collect())
+/// The sums that servers of this major version have computed; a minor release may have added rows. They
+/// end with zeros for columns that the catalog doesn't have.
+fn expected(major: u32, name: &str) -> Vec<Vec<u64>> {
+    let prefix = format!("{major} {name} ");
+    let lines = EXPECTED.lines().filter_map(|line| line.strip_prefix(&prefix));
+    let numbers =
+        |line: &str| line.split(' ').map(|number| number.parse().expect("a number")).collect();
+    lines.map(numbers).collect()
 }
 
 #[test]
@@ -134,9 +137,10 @@ fn rows_add_up_to_the_sums_of_the_server() {
         assert_eq!(backend.pins(), 0);
         for (name, mut found) in found(&database, &catalogs) {
             assert!(found[0] > 0, "{major} {name}");
-            if let Some(expected) = expected(major, name) {
-                found.resize(expected.len(), 0);
-                assert_eq!(found, expected, "{major} {name}");
+            let expected = expected(major, name);
+            if let Some(first) = expected.first() {
+                found.resize(first.len(), 0);
+                assert!(expected.contains(&found), "{major} {name}: {found:?} of {expected:?}");
             }
         }
     }

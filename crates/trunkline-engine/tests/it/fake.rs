@@ -79,7 +79,8 @@ impl Fake {
     }
 
     pub(crate) fn open_forced(&self) -> DataDir {
-        DataDir::open(&self.path, OpenOptions { force_unclean: true }).expect("opened by force")
+        DataDir::open(&self.path, OpenOptions { force_unclean: true, ..OpenOptions::default() })
+            .expect("opened by force")
     }
 
     /// Opens the directory, which must fail. Returns the error's text, with `DIR` in place of the

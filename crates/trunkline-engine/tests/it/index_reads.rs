@@ -5,7 +5,8 @@ use trunkline_aio::MethodKind;
 use trunkline_engine::btree::ScanSizes;
 use trunkline_engine::heap::HeapRow;
 use trunkline_engine::index_scan::{
-    IndexOnlyScan, IndexScan, IndexScanOptions, IndexedTable, KeyedScan, ScanCounts,
+    BitmapBuilder, BitmapHeapScan, ExpectedRows, IndexOnlyScan, IndexScan, IndexScanOptions,
+    IndexedTable, KeyedScan, ScanCounts, TidBitmap,
 };
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_engine::storage::Relation;
@@ -177,6 +178,119 @@ fn an_index_only_scan_reads_no_table_where_all_is_visible() {
                     assert_eq!(counts.heap_fetches, entries as u64);
                     assert!(counts.heap.io_blocks <= 8, "{counts:?}");
                 }
+            }
+        }
+    });
+}
+
+/// Keys of rows on five pages, which one leaf has.
+fn keys_of_five_pages(table: &IndexedTable) -> KeyRanges {
+    let keys: Vec<i32> = (0..5).map(|at| 70_001 + at * 61).collect();
+    ranges(table, &[any_of(&keys)], Direction::Forward)
+}
+
+/// Each page is read alone.
+fn single_pages() -> IndexScanOptions {
+    let heap = StreamOptions { combine: 1, ..StreamOptions::default() };
+    IndexScanOptions { heap, ..IndexScanOptions::default() }
+}
+
+/// What a scan of five pages has read when its first page is returned.
+fn read_for_first_page(
+    cluster: &mut Cluster,
+    table: &IndexedTable,
+    expected: ExpectedRows,
+) -> ScanCounts {
+    let backend = &mut cluster.backend;
+    let mut scan = IndexScan::new(backend, table, keys_of_five_pages(table), single_pages());
+    scan.expect_rows(expected);
+    assert!(scan.next_page(backend).expect("reads").is_some());
+    scan.counts()
+}
+
+/// The same for a bitmap scan.
+fn bitmap_read_for_first_page(
+    cluster: &mut Cluster,
+    table: &IndexedTable,
+    expected: ExpectedRows,
+) -> ScanCounts {
+    let backend = &mut cluster.backend;
+    let IndexedTable { index, rows, sizes, transactions } = table;
+    let (ranges, options) = (keys_of_five_pages(table), single_pages());
+    let mut bitmap = TidBitmap::new(1 << 20);
+    let mut builder = BitmapBuilder::new(backend, index, *sizes, ranges, options.leaves);
+    builder.build(backend, &mut bitmap).expect("sound");
+    let mut scan = BitmapHeapScan::new(backend, rows, transactions, bitmap, options);
+    scan.expect_rows(expected);
+    assert!(scan.next_page(backend).expect("reads").is_some());
+    scan.counts()
+}
+
+/// A caller that says how many rows it will take gets their pages with reads that are in flight
+/// together. Rows that are only likely to be taken are not read before it had to wait.
+#[test]
+fn pages_of_expected_rows_are_read_at_once() {
+    // After the first wait, the stream looks one page ahead anyway.
+    for (certain, likely, together) in
+        [(0, 0, 2), (1, 1, 2), (2, 5, 2), (4, 4, 4), (4, 5, 4), (100, 100, 5)]
+    {
+        for read in [read_for_first_page, bitmap_read_for_first_page] {
+            accounts(MethodKind::Worker, 4096, |cluster, table| {
+                let expected = ExpectedRows { certain, likely, ends: false };
+                let counts = read(cluster, table, expected);
+                let heap = counts.heap;
+                assert_eq!(heap.io_blocks, together, "{certain}, {likely}: {counts:?}");
+                assert_eq!(
+                    u64::from(heap.distance_max),
+                    together,
+                    "{certain}, {likely}: {counts:?}"
+                );
+                assert_eq!(cluster.backend.pins(), 0);
+            });
+        }
+    }
+}
+
+/// A limit that is reached has read no page in vain, although the stream would look further ahead.
+#[test]
+fn pages_behind_a_limit_are_not_read() {
+    let heap = StreamOptions { full: true, combine: 4, ..StreamOptions::default() };
+    for ends in [true, false] {
+        accounts(MethodKind::Worker, 4096, |cluster, table| {
+            let backend = &mut cluster.backend;
+            let options = IndexScanOptions { heap, ..IndexScanOptions::default() };
+            let mut scan = IndexScan::new(backend, table, keys_of_five_pages(table), options);
+            for left in [3, 2, 1] {
+                scan.expect_rows(ExpectedRows { certain: left, likely: left, ends });
+                assert!(scan.next_page(backend).expect("reads").is_some());
+            }
+            assert_eq!(scan.counts().heap.io_blocks == 3, ends, "{:?}", scan.counts());
+            // The rows were not enough.
+            scan.expect_rows(ExpectedRows { certain: 2, likely: 2, ends: false });
+            assert!(scan.next_page(backend).expect("reads").is_some());
+            assert!(scan.next_page(backend).expect("reads").is_some());
+            assert!(scan.next_page(backend).expect("reads").is_none());
+            assert_eq!(scan.counts().heap.io_blocks, 5, "{:?}", scan.counts());
+        });
+    }
+}
+
+/// Cached pages are not pinned early, whatever is expected.
+#[test]
+fn expected_rows_of_cached_pages_are_not_looked_ahead_to() {
+    accounts(MethodKind::Worker, 16_384, |cluster, table| {
+        let backend = &mut cluster.backend;
+        for unordered in [false, true] {
+            for round in 0..2 {
+                let ranges = KeyRanges::all(table.index.layout(), Direction::Forward);
+                let options = IndexScanOptions { unordered, ..IndexScanOptions::default() };
+                let mut scan = IndexScan::new(backend, table, ranges, options);
+                scan.expect_rows(ExpectedRows { certain: 1 << 20, likely: 1 << 20, ends: false });
+                while scan.next_page(backend).expect("reads").is_some() {}
+                let counts = scan.counts();
+                assert!(round == 0 || counts.heap.distance_max == 1, "{counts:?}");
+                let blocks = u64::from(table.sizes.table_blocks);
+                assert!(!unordered || counts.heap.pages < blocks + blocks / 8, "{counts:?}");
             }
         }
     });

@@ -54,10 +54,11 @@ fn check(bitmap: TidBitmap, rows: &Set, most: usize) -> (u64, u64) {
         let items = expected.remove(&page.block).unwrap_or_default();
         match page.rows {
             BitmapRows::Exact(found) if !page.recheck => {
-                assert_eq!(found, items, "block {}", page.block);
+                assert_eq!(found.collect::<Vec<_>>(), items, "block {}", page.block);
                 seen.0 += 1;
             }
             BitmapRows::Exact(found) => {
+                let found: Vec<u16> = found.collect();
                 assert!(items.iter().all(|item| found.contains(item)));
                 seen.0 += 1;
             }

@@ -114,7 +114,7 @@ impl Callback<ReadPayload> for ReadCallback {
                 let frames = self.manager.frames();
                 *check =
                     frames.with_read_page(*buffer, io.wait_ref, |page| checks.check(page, block));
-                bad += u32::from(matches!(check, PageCheck::Bad(_)));
+                bad += u32::from(matches!(check, PageCheck::Bad(_) | PageCheck::Newer(_)));
                 let accepted = matches!(check, PageCheck::Zeroed(_) | PageCheck::Ignored(_));
                 warned += u32::from(accepted);
             }

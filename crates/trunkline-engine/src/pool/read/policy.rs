@@ -6,7 +6,7 @@
 //! passes the `READ_BUFFERS_ZERO_ON_ERROR` and `READ_BUFFERS_IGNORE_CHECKSUM_FAILURES` flags along
 //! with the read.
 
-use trunkline_format::{BlockNo, PageBytes, PageVerdict, verify_page};
+use trunkline_format::{BlockNo, Lsn, PageBytes, PageHeader, PageVerdict, verify_page};
 
 use crate::settings::Settings;
 
@@ -43,36 +43,43 @@ pub(crate) enum PageCheck {
     Ignored(PageVerdict),
     /// The page failed its checks and is not valid.
     Bad(PageVerdict),
+    /// The page is newer than the end of the log, and not valid. This is its position. No policy
+    /// accepts it, since nothing is wrong with the page itself.
+    Newer(Lsn),
 }
 
 impl PageCheck {
     /// Whether the page can be used.
     pub(crate) fn is_usable(self) -> bool {
-        !matches!(self, Self::Unread | Self::Bad(_))
+        !matches!(self, Self::Unread | Self::Bad(_) | Self::Newer(_))
     }
 
     /// What is wrong with the page.
     pub(crate) fn verdict(self) -> Option<PageVerdict> {
         match self {
-            Self::Unread | Self::Valid => None,
+            Self::Unread | Self::Valid | Self::Newer(_) => None,
             Self::Zeroed(verdict) | Self::Ignored(verdict) | Self::Bad(verdict) => Some(verdict),
         }
     }
 }
 
-/// Policy of a read, and whether its cluster has data checksums.
+/// Policy of a read, whether its cluster has data checksums, and how new its pages may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PageChecks {
     pub(crate) policy: Policy,
     pub(crate) checksums: bool,
+    /// The end of the log, if the cluster is read through it.
+    pub(crate) newest: Option<Lsn>,
 }
 
 impl PageChecks {
     /// Checks a page, and applies the policy to it.
     pub(crate) fn check(self, page: &mut PageBytes, block: BlockNo) -> PageCheck {
         let verdict = verify_page(page, block, self.checksums);
+        let lsn = PageHeader::parse(page).lsn;
         if verdict.is_valid() {
-            PageCheck::Valid
+            let is_newer = self.newest.is_some_and(|newest| lsn > newest);
+            if is_newer { PageCheck::Newer(lsn) } else { PageCheck::Valid }
         } else if self.policy.ignore_checksum_failure && verdict.is_valid_but_for_checksum() {
             PageCheck::Ignored(verdict)
         } else if self.policy.zero_damaged_pages {

@@ -7,7 +7,7 @@ use super::policy::Policy;
 use crate::storage::Relation;
 use std::io;
 use trunkline_aio::{Class, WaitRef};
-use trunkline_format::{BlockNo, PageVerdict};
+use trunkline_format::{BlockNo, Lsn, PageVerdict};
 
 /// A request to read consecutive blocks.
 #[derive(Debug)]
@@ -52,6 +52,8 @@ pub(crate) enum BlockResult {
     Damaged { zeroed: bool, verdict: PageVerdict },
     /// The page is damaged, and not valid.
     Bad(PageVerdict),
+    /// The page is newer than the end of the log, and not valid.
+    Newer(Lsn),
     /// A short read ended before the block: read it again.
     Unread,
     /// The read failed. If it was for several blocks, some of them may be readable.
@@ -67,6 +69,7 @@ impl BlockResult {
         match *self {
             Self::Valid | Self::Damaged { .. } | Self::Unread => None,
             Self::Bad(verdict) => Some(ReadError::Corrupt { location: location(), verdict }),
+            Self::Newer(found) => Some(relation.newer(block, found).into()),
             Self::Failed { errno, .. } => {
                 let source = io::Error::from_raw_os_error(errno);
                 Some(ReadError::Io { location: location(), source })

@@ -40,6 +40,7 @@ use super::completion::{ReadCallback, ReadPayload};
 use super::policy::{PageCheck, PageChecks};
 use super::request::{BlockResult, ReadRequest, ReadStart};
 use crate::Location;
+use crate::replay::Replay;
 use crate::storage::SegmentOpener;
 use crate::window::SlotWindow;
 use trunkline_aio::facade::Arc;
@@ -226,6 +227,7 @@ impl PageReads {
         let checks = PageChecks {
             policy: request.policy,
             checksums: request.relation.storage().checksums(),
+            newest: request.relation.storage().replay().and_then(Replay::newest),
         };
         // From here on only the definition of the I/O itself can fail.
         let (read, slots) = self.window.item_and_slots(slot);
@@ -367,6 +369,7 @@ impl PageReads {
                 (PageCheck::Zeroed(verdict), _) => BlockResult::Damaged { zeroed: true, verdict },
                 (PageCheck::Ignored(verdict), _) => BlockResult::Damaged { zeroed: false, verdict },
                 (PageCheck::Bad(verdict), _) => BlockResult::Bad(verdict),
+                (PageCheck::Newer(lsn), _) => BlockResult::Newer(lsn),
                 // We couldn't read even one whole block. Trying again would give the same result,
                 // so treat it as an error.
                 _ if at == 0 && whole == 0 => BlockResult::Short { bytes: outcome.count },

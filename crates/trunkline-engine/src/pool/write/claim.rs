@@ -11,7 +11,7 @@ use super::super::descriptor::{BufferWord, WriteClaim, WriteEnd, flag};
 use super::super::manager::BufferManager;
 use super::request::{WriteRequest, WriteStart};
 use trunkline_aio::WaitRef;
-use trunkline_format::{BlockNo, Lsn, PageBytes, page, page_checksum};
+use trunkline_format::{BlockNo, Lsn, PageBytes, page, set_checksum};
 
 /// Whether the request's first page is still in its buffer and still dirty.
 pub(super) fn is_still_dirty(manager: &BufferManager, request: &WriteRequest<'_>) -> bool {
@@ -79,14 +79,8 @@ pub(super) fn claim(
     claimed.into()
 }
 
-/// Sets the checksum of a page that is about to be written, and returns the page's LSN
-/// (PostgreSQL's `PageSetChecksumInplace`). A new page has no header yet, so we don't change it. If
-/// data checksums are disabled, we set the field to 0, so that we never write out a stale checksum.
+/// Sets the checksum of a page that is about to be written, and returns the page's LSN. A new page has none.
 pub(super) fn prepare_page(bytes: &mut PageBytes, block: BlockNo, checksums: bool) -> Lsn {
-    if page::is_new(bytes) {
-        return Lsn(0);
-    }
-    let sum = if checksums { page_checksum(bytes, block) } else { 0 };
-    bytes[8..10].copy_from_slice(&sum.to_le_bytes());
-    page::PageHeader::parse(bytes).lsn
+    set_checksum(bytes, block, checksums);
+    if page::is_new(bytes) { Lsn(0) } else { page::PageHeader::parse(bytes).lsn }
 }

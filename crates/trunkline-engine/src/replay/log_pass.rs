@@ -1,0 +1,102 @@
+//! Reads the log record by record, and reports why it ends.
+
+use trunkline_format::Lsn;
+use trunkline_format::wal::{LogChunk, LogEvent, LogReader, LogRecord, SegmentName};
+
+use super::error::ReplayError;
+use crate::log_files::{LogFiles, LogScan};
+
+/// Whether to go on after a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Next,
+    Stop,
+}
+
+/// Where a log ends, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PassEnd {
+    /// The end of the last record.
+    pub(super) end: Lsn,
+    pub(super) segment: SegmentName,
+    pub(super) reason: String,
+    /// Something is missing: the log goes on behind this place, or a file is too short.
+    pub(super) is_gap: bool,
+    /// There is no further file, or nothing was written there ([`EndReason::is_usual`]).
+    ///
+    /// [`EndReason::is_usual`]: trunkline_format::wal::EndReason::is_usual
+    pub(super) is_usual: bool,
+}
+
+/// Calls `each` for every record from `from` on. Returns `None` if `each` stopped the pass.
+pub(super) fn pass(
+    mut scan: LogScan<'_>,
+    from: Lsn,
+    each: &mut dyn FnMut(&LogRecord<'_>) -> Result<Step, ReplayError>,
+) -> Result<Option<PassEnd>, ReplayError> {
+    let files = scan.files();
+    let mut reader = LogReader::new(files.identity(), from);
+    let ended = |reader: &LogReader, place: Lsn, reason: String, is_usual: bool| {
+        let (mut reason, mut is_gap) = (reason, false);
+        if let Some(later) = files.continues_after(place) {
+            reason += &format!(", but the log goes on in \"{}\"", later.display());
+            is_gap = true;
+        }
+        let end = reader.position();
+        Ok(Some(PassEnd { end, segment: files.name(place), reason, is_gap, is_usual }))
+    };
+    loop {
+        let place = reader.wanted();
+        let Some(part) = scan.read(place)? else {
+            return ended(&reader, place, files.missing(place).to_string(), true);
+        };
+        let chunk = LogChunk { start: place, bytes: part.bytes };
+        if !chunk.has_page(place) {
+            let expected = files.identity().segment_size.bytes();
+            let reason = format!("the file has {} bytes, expected {expected}", part.file_length);
+            let is_partial = files.is_partial(place);
+            let end = ended(&reader, place, reason, is_partial)?;
+            return Ok(end.map(|end| PassEnd { is_gap: end.is_gap || !is_partial, ..end }));
+        }
+        while let Some(event) = reader.next(&chunk) {
+            match event {
+                LogEvent::Record(record) => {
+                    if each(&record)? == Step::Stop {
+                        return Ok(None);
+                    }
+                }
+                LogEvent::Overwritten { .. } => {}
+                LogEvent::End(end) => {
+                    return ended(
+                        &reader,
+                        end.place,
+                        end.reason.to_string(),
+                        end.reason.is_usual(),
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// What is at a place where a record should begin: the record, passed to `check`, or why there is
+/// none.
+pub(super) fn at<T>(
+    files: &LogFiles,
+    place: Lsn,
+    check: impl FnOnce(&LogRecord<'_>) -> Result<T, String>,
+) -> Result<Result<T, String>, ReplayError> {
+    let (mut check, mut found) = (Some(check), None);
+    if files.path(place).is_none() {
+        let missing = files.missing(place);
+        return Err(crate::log_files::LogFilesError::from(missing).into());
+    }
+    let end = pass(LogScan::new(files), place, &mut |record| {
+        found = Some(match check.take() {
+            Some(check) if record.start == place => check(record),
+            _ => Err(format!("the next record begins at {}", record.start)),
+        });
+        Ok(Step::Stop)
+    })?;
+    Ok(found.unwrap_or_else(|| Err(end.map(|end| end.reason).unwrap_or_default())))
+}

@@ -1,0 +1,490 @@
+//! **Page chains**: for each page that the log changes, the records that rebuild it.
+//!
+//! ```text
+//!   image │ change │ change │ image │ change │ change     records of one page, in order
+//!                             ╰────── its chain ──────╯   earlier records are dropped
+//! ```
+//! A chain begins with the last record that needs no base page. If there is none, the page in the file
+//! is the base. With `full_page_writes`, every chain of a crashed cluster begins with an image or an
+//! initialisation, so a torn page is never used as a base.
+//!
+//! If the log creates, truncates or removes a file, the chains past its new end are dropped, and the
+//! file's contents there are void: a crashed directory may still have the old bytes.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io;
+use std::num::NonZeroU64;
+use std::path::Path;
+
+use trunkline_aio::facade::hash::Map;
+use trunkline_format::visibility_map::BLOCKS_PER_PAGE;
+use trunkline_format::wal::{RelFileLocator, Truncation};
+use trunkline_format::{BlockNo, Fork};
+
+use super::chain_link::ChainLink;
+use super::spilled_links::SpilledLinks;
+
+/// One fork of a relation.
+pub type ForkKey = (RelFileLocator, Fork);
+
+/// The records of one page.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Chain {
+    /// The newest links; all of them if none is spilled.
+    pub(super) links: Vec<ChainLink>,
+    /// Where older links are in the scratch file ([`SpilledLinks`]).
+    spilled: Option<NonZeroU64>,
+    /// Whether the first link makes the page from scratch.
+    pub(super) is_from_scratch: bool,
+}
+
+/// Where the contents of a block are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageSource {
+    /// In the file, and so are those of the blocks behind it, as many as this in all.
+    File {
+        /// From 1 on.
+        blocks: u32,
+    },
+    /// In the log: the page must be built ([`Replay::build`]).
+    ///
+    /// [`Replay::build`]: super::Replay::build
+    Log,
+}
+
+/// What the log says about one fork.
+#[derive(Debug, Default)]
+pub(crate) struct ForkChanges {
+    pages: BTreeMap<BlockNo, Chain>,
+    /// One more than the highest block that has a chain, or had one.
+    end: BlockNo,
+    /// The length after the last truncation. What the file has from the lowest of them on is void.
+    cut: Option<Cut>,
+    /// Whether the log has created the fork (true) or removed it (false) last. The first record of one of
+    /// its pages creates it too.
+    exists: Option<bool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cut {
+    length: BlockNo,
+    void_from: BlockNo,
+}
+
+/// The length of a fork without blocks that it can't have, and the first of those.
+struct Reach {
+    length: BlockNo,
+    impossible: Option<BlockNo>,
+}
+
+/// How many blocks of a fork may be in neither the file nor the log, besides twice those that are. A
+/// map of a large table begins with as many blocks as this: a visibility map has at most 131,456.
+const UNNAMED_MIN: u64 = 131_456;
+
+/// Roughly the memory of a page's entry without its links.
+const PAGE_BYTES: u64 = 96;
+/// The memory of a fork's entry.
+const FORK_BYTES: u64 = 192;
+const LINK_BYTES: u64 = size_of::<ChainLink>() as u64;
+
+/// The chains of all pages.
+#[derive(Debug, Default)]
+pub(super) struct PageChains {
+    forks: Map<ForkKey, ForkChanges>,
+    bytes: u64,
+    /// The scratch file, once it was needed.
+    spilled: Option<SpilledLinks>,
+}
+
+impl PageChains {
+    /// The memory that the chains take, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The bytes of the scratch file.
+    pub(super) fn spilled_bytes(&self) -> u64 {
+        self.spilled.as_ref().map_or(0, SpilledLinks::bytes)
+    }
+
+    /// Writes all links to a scratch file in `folder` and forgets them. What stays in memory is an
+    /// entry for each page.
+    pub(super) fn spill(&mut self, folder: &Path) -> io::Result<()> {
+        let mut file = match self.spilled.take() {
+            Some(file) => file,
+            None => SpilledLinks::create(folder)?,
+        };
+        let chains = self.forks.values_mut().flat_map(|fork| fork.pages.values_mut());
+        let parts = chains.filter(|chain| !chain.links.is_empty());
+        file.write(parts.map(|chain| (&mut chain.spilled, &*chain.links)))?;
+        self.spilled = Some(file);
+        for chain in self.forks.values_mut().flat_map(|fork| fork.pages.values_mut()) {
+            self.bytes = self.bytes.saturating_sub(chain.links.capacity() as u64 * LINK_BYTES);
+            chain.links = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// All links of a chain, oldest first.
+    pub(super) fn links<'c>(&self, chain: &'c Chain) -> io::Result<Cow<'c, [ChainLink]>> {
+        let (Some(last), Some(file)) = (chain.spilled, &self.spilled) else {
+            return Ok(Cow::Borrowed(&chain.links));
+        };
+        let mut links = file.read(last)?;
+        links.extend(&chain.links);
+        Ok(Cow::Owned(links))
+    }
+
+    /// The number of pages that have a chain, and of their records in memory.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let chains = || self.forks.values().flat_map(|fork| fork.pages.values());
+        (chains().count() as u64, chains().map(|chain| chain.links.len() as u64).sum())
+    }
+
+    /// Adds a record to the chain of a page. If it makes the page from scratch, earlier records are
+    /// forgotten.
+    pub(super) fn add(
+        &mut self,
+        key: ForkKey,
+        block: BlockNo,
+        link: ChainLink,
+        is_from_scratch: bool,
+    ) {
+        let fork = fork_of(&mut self.forks, &mut self.bytes, key);
+        fork.end = fork.end.max(block.saturating_add(1));
+        fork.exists = Some(true);
+        let chain = fork.pages.entry(block).or_insert_with(|| {
+            self.bytes += PAGE_BYTES;
+            Chain::default()
+        });
+        let before = chain.links.capacity() as u64;
+        if is_from_scratch {
+            chain.links.clear();
+            chain.spilled = None;
+            // A hot page may have had thousands of records before.
+            chain.links.shrink_to(4);
+            chain.is_from_scratch = true;
+        }
+        chain.links.push(link);
+        let after = chain.links.capacity() as u64;
+        self.bytes = (self.bytes + after * LINK_BYTES).saturating_sub(before * LINK_BYTES);
+    }
+
+    /// A fork was created.
+    pub(super) fn create(&mut self, key: ForkKey) {
+        fork_of(&mut self.forks, &mut self.bytes, key).exists = Some(true);
+    }
+
+    /// A relation was cut off. Bits of the last map page that stays are cleared by the record itself, as a
+    /// page that it changes without naming it.
+    pub(super) fn truncate(&mut self, truncation: &Truncation) {
+        if truncation.main {
+            // A server creates the file if it is missing, but not that of a map.
+            self.create((truncation.relation, Fork::Main));
+        }
+        cuts(truncation).for_each(|(key, length)| self.cut(key, length));
+    }
+
+    fn cut(&mut self, key: ForkKey, length: BlockNo) {
+        let fork = fork_of(&mut self.forks, &mut self.bytes, key);
+        let removed = fork.pages.split_off(&length);
+        self.bytes = self.bytes.saturating_sub(removed.values().map(chain_bytes).sum());
+        fork.end = fork.end.min(length);
+        let void_from = fork.cut.map_or(length, |cut| cut.void_from.min(length));
+        fork.cut = Some(Cut { length, void_from });
+    }
+
+    /// A relation was removed, with all its forks.
+    pub(super) fn remove(&mut self, relation: RelFileLocator) {
+        for fork in Fork::ALL {
+            let key = (relation, fork);
+            self.cut(key, 0);
+            fork_of(&mut self.forks, &mut self.bytes, key).exists = Some(false);
+        }
+    }
+
+    /// All relations of a database in a tablespace were removed.
+    pub(super) fn remove_database(&mut self, tablespace: u32, database: u32) {
+        let is_of_it = |relation: &RelFileLocator| {
+            relation.tablespace.0 == tablespace && relation.database.0 == database
+        };
+        let mut relations: Vec<RelFileLocator> =
+            self.forks.keys().map(|(relation, _)| *relation).filter(is_of_it).collect();
+        relations.sort_unstable();
+        relations.dedup();
+        for relation in relations {
+            self.remove(relation);
+        }
+    }
+
+    /// All forks about which the log says anything.
+    pub(super) fn forks(&self) -> impl Iterator<Item = &ForkKey> {
+        self.forks.keys()
+    }
+
+    /// What the log says about a fork, if anything.
+    pub(super) fn fork(&self, key: &ForkKey) -> Option<&ForkChanges> {
+        self.forks.get(key)
+    }
+}
+
+/// The forks that a truncation cuts off, and their lengths after it. The free space map is never read.
+pub(super) fn cuts(truncation: &Truncation) -> impl Iterator<Item = (ForkKey, BlockNo)> + use<> {
+    let Truncation { relation, blocks, main, visibility_map, .. } = *truncation;
+    let main = main.then_some(((relation, Fork::Main), blocks));
+    let map = visibility_map.then(|| ((relation, Fork::Vm), blocks.div_ceil(BLOCKS_PER_PAGE)));
+    main.into_iter().chain(map)
+}
+
+fn fork_of<'f>(
+    forks: &'f mut Map<ForkKey, ForkChanges>,
+    bytes: &mut u64,
+    key: ForkKey,
+) -> &'f mut ForkChanges {
+    forks.entry(key).or_insert_with(|| {
+        *bytes += FORK_BYTES;
+        ForkChanges::default()
+    })
+}
+
+fn chain_bytes(chain: &Chain) -> u64 {
+    PAGE_BYTES + chain.links.capacity() as u64 * LINK_BYTES
+}
+
+impl ForkChanges {
+    /// The chain of a page.
+    pub(super) fn chain(&self, block: BlockNo) -> Option<&Chain> {
+        self.pages.get(&block)
+    }
+
+    /// The first block at or after `block` whose contents are not those of the file.
+    pub(super) fn next_changed(&self, block: BlockNo) -> Option<BlockNo> {
+        let chain = self.pages.range(block..).next().map(|(block, _)| *block);
+        let void = self.cut.map(|cut| cut.void_from.max(block));
+        match (chain, void) {
+            (Some(chain), Some(void)) => Some(chain.min(void)),
+            (chain, void) => chain.or(void),
+        }
+    }
+
+    /// Where the contents of a block are, if the file has it.
+    pub(crate) fn source(&self, block: BlockNo) -> PageSource {
+        match self.next_changed(block) {
+            Some(changed) if changed == block => PageSource::Log,
+            Some(changed) => PageSource::File { blocks: changed - block },
+            None => PageSource::File { blocks: BlockNo::MAX },
+        }
+    }
+
+    /// Whether the file's contents at `block` mean nothing.
+    pub(super) fn is_void(&self, block: BlockNo) -> bool {
+        self.cut.is_some_and(|cut| block >= cut.void_from)
+    }
+
+    /// The fork's length, if the file has `in_file` blocks, or doesn't exist. `None` if the fork
+    /// doesn't exist. Impossible blocks don't count.
+    pub(super) fn length(&self, in_file: Option<BlockNo>) -> Option<BlockNo> {
+        match (self.exists, in_file) {
+            (Some(false), _) | (None, None) => None,
+            _ => Some(self.reach(in_file).length),
+        }
+    }
+
+    /// The first block that the fork can't have although a record names it.
+    pub(super) fn impossible(&self, in_file: Option<BlockNo>) -> Option<BlockNo> {
+        self.length(in_file)?;
+        self.reach(in_file).impossible
+    }
+
+    /// How long the fork can be. A relation grows block by block, and each block that is used gets
+    /// into the log, so only some blocks are in neither the file nor the log: those that a server has
+    /// added in advance. A hash index doubles in one step. A longer gap comes from a record that is
+    /// wrong, and would make a relation of terabytes.
+    fn reach(&self, in_file: Option<BlockNo>) -> Reach {
+        let file = in_file.unwrap_or(0);
+        let base = self.cut.map_or(file, |cut| cut.void_from.min(file));
+        let wanted = self.cut.map_or(file, |cut| cut.length).max(self.end).max(base);
+        let known = u64::from(base) + self.pages.len() as u64;
+        let unnamed_max = UNNAMED_MIN + 2 * known;
+        if u64::from(wanted) <= u64::from(base) + unnamed_max {
+            return Reach { length: wanted, impossible: None };
+        }
+        let (mut length, mut unnamed) = (base, 0);
+        let mut impossible = None;
+        for &block in self.pages.range(base..).map(|(block, _)| block) {
+            unnamed += u64::from(block - length);
+            if unnamed > unnamed_max {
+                impossible = Some(block);
+                break;
+            }
+            length = block.saturating_add(1);
+        }
+        let cut = self.cut.map_or(0, |cut| cut.length);
+        // A server ignores a truncation to more blocks than there are.
+        if unnamed + u64::from(cut.saturating_sub(length)) <= unnamed_max {
+            length = length.max(cut);
+        }
+        Reach { length, impossible }
+    }
+
+    /// Whether the log has created (true) or removed (false) the fork last.
+    pub(crate) fn exists(&self) -> Option<bool> {
+        self.exists
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::chain_link::Part;
+    use super::*;
+    use trunkline_format::{Lsn, Oid};
+
+    const RELATION: RelFileLocator =
+        RelFileLocator { tablespace: Oid(1663), database: Oid(5), number: 16384 };
+    const MAIN: ForkKey = (RELATION, Fork::Main);
+
+    fn link(record: u64) -> ChainLink {
+        ChainLink { record: Lsn(record), part: Part::Block(0) }
+    }
+
+    fn truncation(blocks: BlockNo) -> Truncation {
+        let (main, visibility_map, free_space_map) = (true, true, true);
+        Truncation { relation: RELATION, blocks, main, visibility_map, free_space_map }
+    }
+
+    fn records(chains: &PageChains, block: BlockNo) -> Vec<u64> {
+        let chain = chains.fork(&MAIN).and_then(|fork| fork.chain(block));
+        chain.map_or(vec![], |chain| chain.links.iter().map(|link| link.record.0).collect())
+    }
+
+    #[test]
+    fn a_chain_begins_with_the_last_image() {
+        let mut chains = PageChains::default();
+        for (record, is_image) in [(8, false), (16, true), (24, false), (32, true), (40, false)] {
+            chains.add(MAIN, 3, link(record), is_image);
+            let scratch =
+                chains.fork(&MAIN).and_then(|it| it.chain(3)).expect("it").is_from_scratch;
+            assert_eq!(scratch, record >= 16);
+        }
+        assert_eq!(records(&chains, 3), [32, 40]);
+        assert_eq!(chains.counts(), (1, 2));
+        let fork = chains.fork(&MAIN).expect("it");
+        assert_eq!(
+            (fork.length(None), fork.length(Some(2)), fork.length(Some(9))),
+            (Some(4), Some(4), Some(9))
+        );
+        assert_eq!((fork.next_changed(0), fork.next_changed(4)), (Some(3), None));
+    }
+
+    #[test]
+    fn what_was_cut_off_is_void_even_if_it_is_used_again() {
+        let mut chains = PageChains::default();
+        for block in 0..10 {
+            chains.add(MAIN, block, link(8), true);
+        }
+        let before = chains.bytes();
+        chains.truncate(&truncation(4));
+        assert!(chains.bytes() < before);
+        let fork = chains.fork(&MAIN).expect("it");
+        assert_eq!(fork.length(Some(50)), Some(4));
+        assert!(!fork.is_void(3) && fork.is_void(4));
+        chains.truncate(&truncation(20));
+        chains.add(MAIN, 30, link(32), true);
+        let fork = chains.fork(&MAIN).expect("it");
+        // Extended to 20 blocks without a record, then to 31.
+        assert_eq!(fork.length(Some(50)), Some(31));
+        assert!(fork.is_void(4), "the file may still have what was there before");
+        assert_eq!(fork.next_changed(4), Some(4));
+        let map = chains.fork(&(RELATION, Fork::Vm)).expect("the map");
+        assert_eq!((map.length(Some(3)), map.next_changed(0)), (Some(1), Some(1)));
+    }
+
+    #[test]
+    fn spilled_chains_are_those_that_were_kept_in_memory() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut kept, mut spilled) = (PageChains::default(), PageChains::default());
+        let mut rng = trunkline_aio::facade::random::Rng::new(15);
+        let (mut least, mut most) = (u64::MAX, 0);
+        for record in (8..).step_by(8).take(20_000) {
+            let block = rng.below(300) as BlockNo;
+            let (is_image, part) = (rng.below(40) == 0, [Part::Block(3), Part::DerivedMap]);
+            let link = ChainLink { record: Lsn(record), part: part[rng.below(2) as usize] };
+            let cut = (rng.below(2_000) == 0).then(|| truncation(rng.below(300) as BlockNo));
+            for chains in [&mut kept, &mut spilled] {
+                chains.add(MAIN, block, link, is_image);
+                if let Some(cut) = &cut {
+                    chains.truncate(cut);
+                }
+            }
+            most = most.max(kept.bytes());
+            if spilled.bytes() > 50_000 {
+                spilled.spill(folder.path()).expect("written");
+                least = least.min(spilled.bytes());
+            }
+        }
+        assert!(spilled.bytes() <= 50_000);
+        assert!(least < 40_000 && most > 100_000, "{least}, {most}");
+        assert!(spilled.spilled_bytes() > 100_000, "{}", spilled.spilled_bytes());
+        for key in [MAIN, (RELATION, Fork::Vm)] {
+            let (kept_fork, fork) = (kept.fork(&key).expect("it"), spilled.fork(&key).expect("it"));
+            assert_eq!(kept_fork.length(Some(9)), fork.length(Some(9)));
+            for block in 0..300 {
+                let chains = (kept_fork.chain(block), fork.chain(block));
+                let (Some(expected), Some(found)) = chains else {
+                    assert_eq!(chains.0.is_some(), chains.1.is_some(), "{block}");
+                    continue;
+                };
+                assert_eq!(expected.is_from_scratch, found.is_from_scratch, "{block}");
+                assert_eq!(*kept.links(expected).expect("it"), *spilled.links(found).expect("it"));
+            }
+        }
+        let names = std::fs::read_dir(folder.path()).expect("read").count();
+        assert_eq!(names, 0, "the file has no name");
+    }
+
+    #[test]
+    fn a_block_that_a_relation_cannot_have_does_not_make_it_longer() {
+        let mut chains = PageChains::default();
+        (0..10).for_each(|block| chains.add(MAIN, block, link(8), true));
+        let of = |chains: &PageChains, in_file| {
+            let fork = chains.fork(&MAIN).expect("it");
+            (fork.length(in_file), fork.impossible(in_file))
+        };
+        // A server adds blocks in advance, and a hash index doubles.
+        chains.add(MAIN, 100_000, link(16), true);
+        assert_eq!(of(&chains, Some(5)), (Some(100_001), None));
+        chains.add(MAIN, 4_000_000_000, link(24), true);
+        let impossible = Some(4_000_000_000);
+        assert_eq!(of(&chains, Some(5)), (Some(100_001), impossible));
+        assert_eq!(of(&chains, None), (Some(100_001), impossible));
+        assert_eq!(of(&chains, Some(3_000_000_000)), (Some(4_000_000_001), None));
+        chains.add(MAIN, BlockNo::MAX, link(32), true);
+        assert_eq!(of(&chains, Some(5)), (Some(100_001), impossible));
+        // Gaps are limited together, however small the steps are.
+        let mut chains = PageChains::default();
+        (1..1000).for_each(|step| chains.add(MAIN, step * 100_000, link(8), true));
+        assert_eq!(of(&chains, None).0, Some(100_001));
+        chains.truncate(&truncation(4_000_000_000));
+        assert_eq!(of(&chains, Some(50)).0, Some(100_001));
+    }
+
+    #[test]
+    fn a_number_can_be_used_again_after_a_drop() {
+        let mut chains = PageChains::default();
+        chains.add(MAIN, 7, link(8), true);
+        chains.remove(RELATION);
+        let fork = chains.fork(&MAIN).expect("it");
+        assert_eq!(fork.exists(), Some(false));
+        assert_eq!(fork.length(Some(8)), None);
+        chains.create(MAIN);
+        let fork = chains.fork(&MAIN).expect("it");
+        assert_eq!((fork.length(Some(8)), fork.is_void(0)), (Some(0), true));
+        chains.add(MAIN, 0, link(32), true);
+        assert_eq!(chains.fork(&MAIN).expect("it").length(Some(8)), Some(1));
+        chains.remove_database(1663, 6);
+        assert_eq!(chains.fork(&MAIN).expect("it").exists(), Some(true));
+        chains.remove_database(1663, 5);
+        assert_eq!(chains.fork(&MAIN).expect("it").exists(), Some(false));
+    }
+}

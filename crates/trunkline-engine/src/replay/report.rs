@@ -1,0 +1,73 @@
+//! What was replayed, for the user: how much, from where to where, and why the log ended there.
+
+use std::fmt;
+use std::time::Duration;
+
+use trunkline_format::Lsn;
+
+/// What was replayed.
+#[derive(Debug, Clone)]
+pub struct ReplayReport {
+    /// Where replay started.
+    pub start: Lsn,
+    /// The end of the last record.
+    pub end: Lsn,
+    /// Why it ended there.
+    pub reason: String,
+    /// Whether logs usually end like this: there is no further file, or nothing was written there.
+    /// Anything else, such as a wrong CRC, may be damage.
+    pub is_usual_end: bool,
+    /// The end of the record at which the files became consistent. `None` if the log ends before that.
+    pub consistent: Option<Lsn>,
+    /// The number of records.
+    pub records: u64,
+    /// The number of pages that they changed.
+    pub pages: u64,
+    /// The most memory that the list of changes took at once, in bytes.
+    pub memory: u64,
+    /// The bytes of that list which were written to a scratch file.
+    pub spilled: u64,
+    /// How long the scan took.
+    pub elapsed: Duration,
+    /// What `allow_incomplete` has let pass.
+    pub warning: Option<String>,
+}
+
+impl ReplayReport {
+    /// Nothing was replayed yet.
+    pub(super) fn from_start(start: Lsn) -> Self {
+        Self {
+            start,
+            end: start,
+            reason: String::new(),
+            is_usual_end: true,
+            consistent: None,
+            records: 0,
+            pages: 0,
+            memory: 0,
+            spilled: 0,
+            elapsed: Duration::ZERO,
+            warning: None,
+        }
+    }
+}
+
+/// One line: how much, from where to where, how long.
+impl fmt::Display for ReplayReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.end.0.saturating_sub(self.start.0);
+        let mb = bytes as f64 / f64::from(1 << 20);
+        let Self { start, end, records, pages, .. } = self;
+        let seconds = self.elapsed.as_secs_f64();
+        write!(
+            f,
+            "replayed {mb:.1} MB of log from {start} to {end} in {seconds:.2} s: {records} records, \
+             {pages} pages; nothing was written"
+        )?;
+        if self.spilled > 0 {
+            let mb = self.spilled as f64 / f64::from(1 << 20);
+            write!(f, " but {mb:.1} MB of scratch, for lack of --replay-memory")?;
+        }
+        Ok(())
+    }
+}

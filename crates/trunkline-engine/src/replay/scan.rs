@@ -1,0 +1,374 @@
+//! **The scan**: one pass over the log, from where replay starts to where it ends.
+//!
+//! ```text
+//!   record ─┬─ blocks ────────▶ chains of pages
+//!           ├─ derived pages ─▶ chains of visibility maps
+//!           ├─ effect ────────▶ files, statuses, counters, relation maps, prepared transactions
+//!           └─ LSN ───────────▶ consistent? recovery target reached?
+//! ```
+//! No relation page is changed here. The time depends on the size of the log and the memory on the
+//! number of records in the chains, not on the size of the cluster.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use trunkline_aio::facade::hash::Map;
+use trunkline_format::control::Checkpoint;
+use trunkline_format::relmap::RelationMap;
+use trunkline_format::transam::{Slru, XidStatus};
+use trunkline_format::wal::{Effect, LogRecord, Outcome, PreparedTransaction, TransactionEnd};
+use trunkline_format::{ControlFile, Lsn, Oid, PgVersion};
+
+use super::counters::Counters;
+use super::error::ReplayError;
+use super::log_pass::{PassEnd, Step, at, pass};
+use super::options::ReplayOptions;
+use super::page_chains::PageChains;
+use super::page_effect::changed_pages;
+use super::report::ReplayReport;
+use super::start::{Consistency, ReplayStart};
+use super::status_pages::StatusPages;
+use super::until::{Side, Until};
+use crate::log_files::{LogFiles, LogScan};
+
+/// What the scan has found.
+pub(super) struct Scanned {
+    pub(super) chains: PageChains,
+    pub(super) statuses: StatusPages,
+    /// The counters at the end.
+    pub(super) checkpoint: Checkpoint,
+    /// Relation maps that were replaced, by database and tablespace.
+    pub(super) maps: Map<(Oid, Oid), Vec<u8>>,
+    /// Transactions that were prepared and have not ended, by number.
+    pub(super) prepared: BTreeMap<u32, PreparedTransaction>,
+    pub(super) hints_are_logged: bool,
+    /// What is known of it during the scan: not yet the pages, nor how long it took.
+    pub(super) report: ReplayReport,
+}
+
+/// Scans the log.
+pub(super) fn scan(
+    root: &Path,
+    control: &ControlFile,
+    files: &LogFiles,
+    start: &ReplayStart,
+    options: &ReplayOptions,
+) -> Result<Scanned, ReplayError> {
+    if options.until != Until::End && !start.consistency.allows_stopping() {
+        return Err(ReplayError::NoPast);
+    }
+    let checkpoint = read_checkpoint(control.version, files, start)?;
+    let mut scan = Scan {
+        files,
+        start,
+        options,
+        version: control.version,
+        is_consistent: false,
+        backup_has_ended: false,
+        stopped: None,
+        found: Scanned {
+            chains: PageChains::default(),
+            statuses: StatusPages::new(root, control.version),
+            checkpoint,
+            maps: Map::default(),
+            prepared: BTreeMap::new(),
+            hints_are_logged: control.checksums() || control.wal_log_hints,
+            report: ReplayReport::from_start(start.redo),
+        },
+        counters: Counters::new(
+            Checkpoint { location: start.checkpoint, ..checkpoint },
+            control.version,
+        ),
+    };
+    let log = match &options.io {
+        None => LogScan::new(files),
+        Some(settings) => LogScan::ahead(files, settings).map_err(ReplayError::Instance)?,
+    };
+    let end = pass(log, start.redo, &mut |record| scan.record(record))?;
+    scan.finish(end)
+}
+
+/// Reads the checkpoint record, which must name the redo position.
+fn read_checkpoint(
+    version: PgVersion,
+    files: &LogFiles,
+    start: &ReplayStart,
+) -> Result<Checkpoint, ReplayError> {
+    let ReplayStart { redo, checkpoint: place, .. } = *start;
+    let found = at(files, place, |record| {
+        if record.version != version {
+            return Err(format!("it is of version {}", record.version));
+        }
+        match Effect::of(&record.record, record.version) {
+            Ok(Some(Effect::Checkpoint { checkpoint, .. })) if checkpoint.redo == redo => {
+                Ok(*checkpoint)
+            }
+            Ok(Some(Effect::Checkpoint { checkpoint, .. })) => {
+                Err(format!("it has the redo position {}, expected {redo}", checkpoint.redo))
+            }
+            _ => Err("another record is there".to_owned()),
+        }
+    })?;
+    let segment = files.name(place);
+    let found = found.map_err(|found| ReplayError::Record {
+        place,
+        segment,
+        expected: "a checkpoint",
+        found,
+    })?;
+    // Since 17, a checkpoint that began before its record has a record of its beginning.
+    let (place, segment) = (redo, files.name(redo));
+    at(files, place, |record| {
+        let effect = Effect::of(&record.record, record.version);
+        let is_start =
+            matches!(effect, Ok(Some(Effect::CheckpointRedo | Effect::Checkpoint { .. })));
+        let must_be = redo < start.checkpoint && record.version >= PgVersion::V17;
+        if is_start || !must_be { Ok(()) } else { Err("another record is there".to_owned()) }
+    })?
+    .map_err(|found| {
+        let expected = "the beginning of a checkpoint";
+        ReplayError::Record { place, segment, expected, found }
+    })?;
+    Ok(found)
+}
+
+struct Scan<'s> {
+    files: &'s LogFiles,
+    start: &'s ReplayStart,
+    options: &'s ReplayOptions,
+    version: PgVersion,
+    found: Scanned,
+    counters: Counters,
+    is_consistent: bool,
+    backup_has_ended: bool,
+    /// Where `--until` has stopped the scan.
+    stopped: Option<Lsn>,
+}
+
+impl Scan<'_> {
+    fn record(&mut self, record: &LogRecord<'_>) -> Result<Step, ReplayError> {
+        self.check_timeline(record)?;
+        let effect = Effect::of(&record.record, record.version).map_err(|source| {
+            let (place, segment) = (record.start, self.files.name(record.start));
+            ReplayError::Effect { place, segment, source }
+        })?;
+        let side = self.options.until.stops_at(record.start, effect.as_ref());
+        if side == Some(Side::Before) {
+            self.stopped = Some(record.start);
+            return Ok(Step::Stop);
+        }
+        self.counters.use_xid(record.record.header().xid);
+        self.blocks(record);
+        if let Some(effect) = effect {
+            self.effect(record, effect)?;
+        }
+        self.found.report.end = record.end;
+        self.found.report.records += 1;
+        self.check_memory()?;
+        self.check_consistency();
+        if side == Some(Side::Behind) {
+            self.stopped = Some(record.end);
+            return Ok(Step::Stop);
+        }
+        Ok(Step::Next)
+    }
+
+    /// The page of a record must have been written on the timeline that the history has there.
+    fn check_timeline(&self, record: &LogRecord<'_>) -> Result<(), ReplayError> {
+        let history = self.files.history();
+        let page = Lsn(record.start.0 - record.start.0 % 8192);
+        // A timeline may begin in the middle of a page, which keeps the number of the one before.
+        let (first, last) = (history.timeline_at(page), history.timeline_at(record.end));
+        let found = record.timeline;
+        if (first..=last).contains(&found) && history.contains(found) {
+            return Ok(());
+        }
+        let (place, segment) = (record.start, self.files.name(record.start));
+        Err(ReplayError::Timeline { place, segment, found, expected: last })
+    }
+
+    /// Writes the links of chains to a scratch file if there are too many.
+    fn check_memory(&mut self) -> Result<(), ReplayError> {
+        let needed = self.found.chains.bytes() + self.found.statuses.bytes();
+        let limit = self.options.memory;
+        if needed <= limit {
+            self.found.report.memory = self.found.report.memory.max(needed);
+            return Ok(());
+        }
+        let read = self.found.report.end.0.saturating_sub(self.start.redo.0);
+        let folder = &self.options.scratch;
+        self.found.chains.spill(folder).map_err(|source| {
+            let folder = folder.clone();
+            ReplayError::Spilling { read, needed, limit, folder, source }
+        })?;
+        // If hardly anything can be spilled, every record would do it again.
+        let needed = self.found.chains.bytes() + self.found.statuses.bytes();
+        if needed > limit / 4 * 3 {
+            Err(ReplayError::Memory { read, needed, limit })
+        } else {
+            Ok(())
+        }
+    }
+
+    fn check_consistency(&mut self) {
+        self.is_consistent = match self.start.consistency {
+            Consistency::EndOfLog(_) => false,
+            Consistency::At(place) => self.found.report.end >= place,
+            Consistency::BackupEnd { at_least, .. } => {
+                self.backup_has_ended && self.found.report.end >= at_least
+            }
+        };
+        if self.is_consistent {
+            self.found.report.consistent.get_or_insert(self.found.report.end);
+        }
+    }
+
+    /// Adds the record to the chains of the pages that it changes.
+    fn blocks(&mut self, record: &LogRecord<'_>) {
+        for (key, block, link, is_from_scratch) in changed_pages(record) {
+            self.found.chains.add(key, block, link, is_from_scratch);
+        }
+    }
+
+    fn effect(&mut self, record: &LogRecord<'_>, effect: Effect<'_>) -> Result<(), ReplayError> {
+        let chains = &mut self.found.chains;
+        let statuses = &mut self.found.statuses;
+        match effect {
+            Effect::Checkpoint { checkpoint, is_shutdown } => {
+                self.counters.pass(&checkpoint, is_shutdown);
+            }
+            Effect::NextOid(next) => self.counters.set_next_oid(next),
+            Effect::BackupEnd { start } => self.end_backup(start),
+            Effect::Parameters(parameters) => {
+                self.found.hints_are_logged |= parameters.wal_log_hints;
+            }
+            Effect::TransactionEnd(end) => self.end_transaction(&end)?,
+            Effect::Prepare(prepared) => {
+                let xids = prepared.subxids.iter().copied();
+                xids.for_each(|xid| self.counters.use_xid(xid));
+                self.found.prepared.insert(prepared.xid, *prepared);
+            }
+            Effect::Create { relation, fork } => chains.create((relation, fork)),
+            Effect::Truncate(truncation) => chains.truncate(&truncation),
+            Effect::ZeroCommitLog { page } => statuses.zero(Slru::CommitLog, page),
+            Effect::ZeroOffsets { page } => statuses.zero(Slru::Offsets, page),
+            Effect::ZeroMembers { page } => statuses.zero(Slru::Members, page),
+            Effect::TruncateCommitLog { oldest_xid, database } => {
+                self.counters.set_oldest_xid(oldest_xid, database);
+            }
+            Effect::TruncateMultixacts { database, oldest } => {
+                self.counters.set_oldest_multi(oldest, database);
+            }
+            Effect::CreateMultixact(multixact) => {
+                statuses.create(&multixact)?;
+                self.counters.use_multixact(&multixact);
+            }
+            Effect::CopyDatabase { to: (_, database), .. } => {
+                // In a crashed directory the copy is complete, since the record comes last.
+                if self.start.consistency.allows_stopping() {
+                    return Err(ReplayError::CopiedDatabase { place: record.start, database });
+                }
+            }
+            Effect::DropDatabase { database, tablespaces } => {
+                for tablespace in tablespaces {
+                    chains.remove_database(tablespace.0, database.0);
+                    self.found.maps.remove(&(database, tablespace));
+                }
+            }
+            Effect::ReplaceRelationMap { database, tablespace, bytes } => {
+                if let Err(source) = RelationMap::parse(bytes, self.version) {
+                    let (place, segment) = (record.start, self.files.name(record.start));
+                    return Err(ReplayError::RelationMap { place, segment, source });
+                }
+                self.found.maps.insert((database, tablespace), bytes.to_vec());
+            }
+            // Directories and links are there if the cluster needs them at the end.
+            Effect::CreateDatabase { .. }
+            | Effect::CreateTablespace { .. }
+            | Effect::DropTablespace { .. }
+            | Effect::CheckpointRedo
+            | Effect::RestorePoint { .. }
+            | Effect::EndOfRecovery { .. }
+            | Effect::RunningTransactions { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn end_backup(&mut self, start: Lsn) {
+        if let Consistency::BackupEnd { start: expected, .. } = self.start.consistency
+            && start == expected
+        {
+            self.backup_has_ended = true;
+        }
+    }
+
+    fn end_transaction(&mut self, end: &TransactionEnd) -> Result<(), ReplayError> {
+        let status = match end.outcome {
+            Outcome::Committed => XidStatus::Committed,
+            Outcome::Aborted => XidStatus::Aborted,
+        };
+        for &xid in end.subxids.iter().chain([&end.xid]) {
+            // Transactions without changes have no number.
+            if xid != 0 {
+                self.found.statuses.set_status(xid, status)?;
+                self.counters.use_xid(xid);
+            }
+        }
+        self.found.prepared.remove(&end.xid);
+        end.dropped.iter().for_each(|relation| self.found.chains.remove(*relation));
+        Ok(())
+    }
+
+    /// Decides whether the log may end where it does.
+    fn finish(mut self, end: Option<PassEnd>) -> Result<Scanned, ReplayError> {
+        self.found.checkpoint = self.counters.get();
+        if let Some(place) = self.stopped {
+            let until = self.options.until.to_string();
+            if !self.is_consistent {
+                let consistent = self.needed();
+                return Err(ReplayError::TooEarly { until, place, consistent });
+            }
+            self.found.report.end = place;
+            self.found.report.reason = until;
+            return Ok(self.found);
+        }
+        let Some(end) = end else { return Ok(self.found) };
+        self.found.report.reason.clone_from(&end.reason);
+        self.found.report.is_usual_end = end.is_usual;
+        let is_consistent = match self.start.consistency {
+            Consistency::EndOfLog(at_least) => self.found.report.end > at_least,
+            _ => self.is_consistent,
+        };
+        if is_consistent {
+            self.found.report.consistent.get_or_insert(self.found.report.end);
+        }
+        if !is_consistent || end.is_gap {
+            let needed =
+                if is_consistent { "and is not complete".to_owned() } else { self.needed() };
+            let PassEnd { end, segment, reason, .. } = end;
+            let error = ReplayError::Incomplete { end, segment, needed, reason };
+            if !self.options.allow_incomplete {
+                return Err(error);
+            }
+            self.found.report.warning = Some(error.to_string());
+        }
+        if self.options.until != Until::End {
+            let until = self.options.until.to_string();
+            return Err(ReplayError::NotReached { until, end: self.found.report.end });
+        }
+        Ok(self.found)
+    }
+
+    /// What the log must reach, for a message.
+    fn needed(&self) -> String {
+        match self.start.consistency {
+            Consistency::EndOfLog(place) => {
+                format!("before the end of the record at {place}, which global/pg_control names")
+            }
+            Consistency::At(place) => format!("before {place}, where the files are consistent"),
+            Consistency::BackupEnd { start, .. } => {
+                format!("before the record that the backup which began at {start} has ended")
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Pages of the commit log and of multixacts, with the log applied.
+//!
+//! These pages have no LSN, so a record is applied even if the page already contains the change. The
+//! first record that changes a page reads it from its file. A missing page is read as zeros, as a
+//! server does during recovery: its file may have been removed later.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use trunkline_aio::facade::Arc;
+use trunkline_aio::facade::hash::Map;
+use trunkline_format::transam::multixact::{MultixactLayout, member_place, next_multi};
+use trunkline_format::transam::{Slru, SlruPosition, XidStatus, commit_log};
+use trunkline_format::wal::Multixact;
+use trunkline_format::{BLOCK_SIZE, PageBytes, PgVersion};
+
+use super::error::ReplayError;
+
+/// The pages that the log has changed.
+#[derive(Debug)]
+pub(super) struct StatusPages {
+    root: PathBuf,
+    layout: MultixactLayout,
+    pages: Map<(Slru, u64), Arc<PageBytes>>,
+    /// The page of offsets that a multixact on the page before has begun. The record that fills it
+    /// with zeros comes later, and must not wipe the entry.
+    begun: Option<u64>,
+}
+
+impl StatusPages {
+    pub(super) fn new(root: &Path, version: PgVersion) -> Self {
+        let (layout, pages) = (MultixactLayout::of(version), Map::default());
+        Self { root: root.to_owned(), layout, pages, begun: None }
+    }
+
+    /// The memory that the pages take, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.pages.len() as u64 * (BLOCK_SIZE as u64 + 64)
+    }
+
+    /// A page, if the log has changed it.
+    pub(super) fn get(&self, file: Slru, page: u64) -> Option<Arc<PageBytes>> {
+        self.pages.get(&(file, page)).cloned()
+    }
+
+    /// A page is filled with zeros.
+    pub(super) fn zero(&mut self, file: Slru, page: u64) {
+        if file == Slru::Offsets && self.begun == Some(page) {
+            self.begun = None;
+            return;
+        }
+        self.pages.insert((file, page), Arc::new([0; BLOCK_SIZE]));
+    }
+
+    /// Sets the status of a transaction.
+    pub(super) fn set_status(&mut self, xid: u32, status: XidStatus) -> Result<(), ReplayError> {
+        let bits: u8 = match status {
+            XidStatus::InProgress => 0,
+            XidStatus::Committed => 1,
+            XidStatus::Aborted => 2,
+            XidStatus::SubCommitted => 3,
+        };
+        let (place, shift) = (commit_log::place(xid), xid % 4 * 2);
+        let page = self.page(Slru::CommitLog, place.page)?;
+        if let Some(byte) = page.get_mut(place.byte) {
+            *byte = *byte & !(3 << shift) | bits << shift;
+        }
+        Ok(())
+    }
+
+    /// Creates a multixact.
+    pub(super) fn create(&mut self, multixact: &Multixact) -> Result<(), ReplayError> {
+        let Multixact { multi, first_member, members } = multixact;
+        let place = self.layout.offset_place(*multi);
+        self.set_offset(place, *first_member)?;
+        // The next one begins where this one ends. Servers write that since 2025; for logs of older
+        // ones it is what their next record says.
+        let next = self.layout.offset_place(next_multi(*multi));
+        if next.page != place.page && next.page != 0 {
+            self.begun = Some(next.page);
+            self.pages.insert((Slru::Offsets, next.page), Arc::new([0; BLOCK_SIZE]));
+        }
+        // Member 0 is never used, since 0 says that there is no multixact.
+        let end = self.layout.member(*first_member, members.len() as u64).max(1);
+        self.set_offset(next, end)?;
+        for ((xid, status), index) in members.iter().zip(0..) {
+            let number = self.layout.member(*first_member, index);
+            let place = member_place(number);
+            let slot = (number % 4) as usize;
+            let page = self.page(Slru::Members, place.page)?;
+            write(page, place.byte + slot, &[*status as u8]);
+            write(page, place.byte + 4 + slot * 4, &xid.to_le_bytes());
+        }
+        Ok(())
+    }
+
+    fn set_offset(&mut self, place: SlruPosition, offset: u64) -> Result<(), ReplayError> {
+        let size = self.layout.offset_bytes();
+        let page = self.page(Slru::Offsets, place.page)?;
+        write(page, place.byte, offset.to_le_bytes().get(..size).unwrap_or_default());
+        Ok(())
+    }
+
+    /// A page that is to be changed, read from its file the first time.
+    fn page(&mut self, file: Slru, page: u64) -> Result<&mut PageBytes, ReplayError> {
+        let found = match self.pages.entry((file, page)) {
+            std::collections::hash_map::Entry::Occupied(found) => found.into_mut(),
+            std::collections::hash_map::Entry::Vacant(vacant) => {
+                let place = SlruPosition { page, byte: 0 };
+                let path = self.root.join(file.path(self.layout, place.segment()));
+                vacant.insert(Arc::new(read(&path, place.offset())?))
+            }
+        };
+        // No other thread has the page yet: they are handed out after the scan.
+        Ok(Arc::make_mut(found))
+    }
+}
+
+fn write(page: &mut PageBytes, at: usize, bytes: &[u8]) {
+    if let Some(place) = page.get_mut(at..at + bytes.len()) {
+        place.copy_from_slice(bytes);
+    }
+}
+
+/// Reads a page; zeros if it doesn't exist as a whole.
+fn read(path: &Path, offset: u64) -> Result<PageBytes, ReplayError> {
+    let mut page = [0; BLOCK_SIZE];
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(page),
+        Err(error) => return Err(ReplayError::io(path, error)),
+    };
+    match file.read_exact_at(&mut page, offset) {
+        Ok(()) => Ok(page),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok([0; BLOCK_SIZE]),
+        Err(error) => Err(ReplayError::io(path, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trunkline_format::transam::multixact::member_at;
+
+    fn offset(pages: &StatusPages, multi: u32) -> u64 {
+        let place = pages.layout.offset_place(multi);
+        let page = pages.get(Slru::Offsets, place.page).expect("changed");
+        pages.layout.offset_at(&page[..], place.byte).expect("inside")
+    }
+
+    #[test]
+    fn statuses_are_set_in_the_pages_of_the_files() {
+        let root = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(root.path().join("pg_xact")).expect("made");
+        // Everything was committed in the file; the page behind it doesn't exist.
+        std::fs::write(root.path().join("pg_xact/0000"), [0x55; BLOCK_SIZE]).expect("written");
+        let mut pages = StatusPages::new(root.path(), PgVersion::V18);
+        pages.set_status(1001, XidStatus::Aborted).expect("set");
+        pages.set_status(40_000, XidStatus::Committed).expect("set");
+        let status = |xid: u32| {
+            let place = commit_log::place(xid);
+            let page = pages.get(Slru::CommitLog, place.page).expect("changed");
+            XidStatus::in_byte(page[place.byte], xid)
+        };
+        let found = [1000, 1001, 1002, 40_000, 40_001].map(status);
+        use XidStatus::*;
+        assert_eq!(found, [Committed, Aborted, Committed, Committed, InProgress]);
+    }
+
+    #[test]
+    fn multixacts_have_members_and_the_next_one_begins_behind_them() {
+        for (version, per_page) in [(PgVersion::V15, 2048), (PgVersion::V19, 1024)] {
+            let root = tempfile::tempdir().expect("a folder");
+            let mut pages = StatusPages::new(root.path(), version);
+            let members = vec![(700, 1), (701, 5)];
+            let multi = per_page - 1;
+            let multixact = Multixact { multi, first_member: 1636, members };
+            pages.create(&multixact).expect("created");
+            assert_eq!((offset(&pages, multi), offset(&pages, multi + 1)), (1636, 1638));
+            // The next page has begun, so the record that fills it with zeros comes too late.
+            pages.zero(Slru::Offsets, 1);
+            assert_eq!(offset(&pages, multi + 1), 1638);
+            pages.zero(Slru::Offsets, 1);
+            assert_eq!(offset(&pages, multi + 1), 0);
+            for (number, xid) in [(1636, 700), (1637, 701)] {
+                let place = member_place(number);
+                let page = pages.get(Slru::Members, place.page).expect("changed");
+                let member = member_at(&page[..], place.byte, number).expect("inside");
+                assert_eq!(member.xid, xid);
+            }
+        }
+    }
+}
