@@ -159,13 +159,14 @@ impl Table {
     }
 
     /// Drops the files from the page cache. The kernel treats this as advice, which tmpfs ignores;
-    /// see [`Table::cached`]. We change nothing in the files. If a page is still dirty, which is
-    /// possible shortly after a server has stopped, the kernel begins to write it back and keeps it.
+    /// see [`Table::cached`]. We change nothing in the files. The kernel keeps dirty pages, which are
+    /// possible shortly after a server has stopped, so they are written back first.
     pub(crate) fn evict(&self, watcher: &dyn Watcher) -> Result<(), MeasureError> {
         for path in self.paths() {
             proceed(watcher)?;
             let fail = |error| MeasureError::file(path, error);
             let open = File::open(path).map_err(fail)?;
+            open.sync_data().map_err(fail)?;
             rustix::fs::fadvise(&open, 0, None, Advice::DontNeed)
                 .map_err(|error| fail(error.into()))?;
         }

@@ -35,6 +35,8 @@ pub(crate) struct FunctionInfo {
     pub(crate) source: String,
     /// Whether it can be evaluated ahead, or only once a row.
     pub(crate) volatility: Volatility,
+    /// `prorettype`.
+    pub(crate) result: Oid,
 }
 
 /// What lowering needs of a row of `pg_aggregate`.
@@ -104,7 +106,8 @@ impl Environment {
             _ => Volatility::Volatile,
         };
         let source = self.catalog.kernel_name(oid).unwrap_or_default().into_owned();
-        Ok(FunctionInfo { name: self.catalog.encoding().decode(&row.name), source, volatility })
+        let name = self.catalog.encoding().decode(&row.name);
+        Ok(FunctionInfo { name, source, volatility, result: row.result })
     }
 
     /// An aggregate that the bound tree calls.

@@ -19,6 +19,7 @@ mod keys;
 mod native;
 mod planner;
 mod program;
+mod relabel;
 mod row_values;
 mod scalar_function;
 mod spread;

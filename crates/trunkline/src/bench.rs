@@ -74,7 +74,7 @@ pub(crate) fn run(context: &Context<'_>, args: &BenchArgs) -> Result<Exit, Failu
     let stored = args.against.as_deref().map(Report::load).transpose()?;
     let settings = with_room(settings, &plan)?;
     let buffers = buffers.unwrap_or_else(|| settings.shared_buffers());
-    let dir = args.table.as_ref().map(|_| data_dir::open(global)).transpose()?;
+    let dir = args.table.as_ref().map(|_| data_dir::open(context)).transpose()?;
     check_places(args, dir.as_ref())?;
     limits(&settings, &plan, buffers).iter().for_each(|text| message("note", text));
     let lines = postgres::lines(args)?;

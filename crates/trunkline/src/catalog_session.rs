@@ -13,6 +13,7 @@ use trunkline_engine::catalog::{Catalog, CatalogError, Database, OnDamage};
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::pool::{Backend, Policy};
 use trunkline_engine::settings::Settings;
+use trunkline_engine::storage::Storage;
 use trunkline_engine::verify::{CatalogFiles, Scope};
 use trunkline_format::Oid;
 
@@ -67,6 +68,13 @@ impl CatalogSession {
         warn_of_damage(database.faults(), Some(&database));
         Ok(database)
     }
+}
+
+/// The files of a data directory, using buffered `sync` I/O, for a command that reads a page without
+/// the catalogs.
+pub(crate) fn storage(dir: &DataDir, settings: &Settings) -> Result<Storage, Failure> {
+    let (_, engine) = IoInstance::with_engine(&with_sync_io(settings)?, BUFFERS)?;
+    Ok(engine.cluster_of(dir.clone()).storage().clone())
 }
 
 /// Reads the names of the files in the catalogs, using buffered `sync` I/O. Damage in the catalogs

@@ -13,6 +13,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use trunkline_engine::settings::Settings;
 
+use crate::backup::BackupCommand;
 use crate::bench::BenchArgs;
 use crate::calibrate::CalibrateArgs;
 use crate::column_sum::ColumnSumArgs;
@@ -22,6 +23,7 @@ use crate::demo::DemoArgs;
 use crate::doctor::{DoctorArgs, ProbeRingsArgs};
 use crate::exit::{Exit, Failure};
 use crate::help_text;
+use crate::init::InitArgs;
 use crate::inspect::InspectCommand;
 use crate::man::ManArgs;
 use crate::options::{
@@ -39,7 +41,8 @@ use crate::verify::VerifyArgs;
 const LONG_ABOUT: &str = "\
 trunkline reads the data directory of a stopped PostgreSQL cluster (version 15 to 19) directly, \
 without a server. It lists and copies tables, checks pages, rows and indexes, and prewarms \
-relations, using asynchronous and direct I/O. It never writes to a data directory.";
+relations, using asynchronous and direct I/O. It never writes to a data directory that it \
+did not create.";
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -68,6 +71,14 @@ pub(crate) enum Command {
     /// The counts are those of pg_checksums --check, but other damage is found too, and files that
     /// are missing or too short.
     Verify(WithPool<VerifyArgs>),
+    /// Create a cluster that a PostgreSQL 18 server can start, recover and check.
+    ///
+    /// The cluster has no catalogs yet, so neither a server nor trunkline can run queries on it. It is
+    /// for programs that write to it with trunkline's libraries. Nothing is overwritten.
+    Init(InitArgs),
+    /// Check base backups.
+    #[command(subcommand)]
+    Backup(Box<BackupCommand>),
     /// Print a table as COPY ... TO STDOUT does, or copy tables into files.
     Copy(Box<WithPool<CopyArgs>>),
     /// List the databases of a stopped cluster, or the tables of a database.
@@ -152,6 +163,14 @@ pub(crate) enum Command {
 /// Global options that mean nothing to a command that doesn't read a data directory.
 const OF_DATA_DIRECTORY: [&str; 3] = ["pgdata", "tablespace_mapping", "force_unclean"];
 
+/// Global options that mean nothing to a command that replays no log. Two of these commands have a
+/// `--scratch` of their own.
+const OF_REPLAY: [&str; 5] = ["wal", "until", "replay_memory", "allow_incomplete", "no_replay"];
+
+/// Global options that mean nothing to a command whose argument is the directory, and which judges all
+/// of it.
+const OF_READING: [&str; 5] = ["pgdata", "force_unclean", "until", "allow_incomplete", "no_replay"];
+
 /// Global options that, in addition, mean nothing to a command that only prints a text.
 const OF_REPORT: [&str; 2] = ["json", "no_progress"];
 
@@ -162,14 +181,29 @@ pub(crate) fn command() -> clap::Command {
         let of_ids = |arg: &&Arg| ids.contains(&arg.get_id().as_str());
         command.get_arguments().filter(of_ids).cloned().collect()
     };
-    let (of_data_directory, of_report) = (global(&OF_DATA_DIRECTORY), global(&OF_REPORT));
+    let of_log = global(&["wal", "until"]);
+    let (of_report, of_reading) = (global(&OF_REPORT), global(&OF_READING));
+    let (of_replay, scratch) = (global(&OF_REPLAY), global(&["scratch"]));
+    let without_scratch = [&of_replay[..], &scratch].concat();
+    let of_data_directory = [&global(&OF_DATA_DIRECTORY)[..], &without_scratch].concat();
     let without_all = |text| without_options(without_options(text, &of_data_directory), &of_report);
     command
+        .mut_subcommand("backup", |backup| {
+            backup.mut_subcommand("verify", |it| without_options(it, &of_reading))
+        })
         .mut_subcommand("copy", |it| with_default_pool(it, &format!("{}MB", copy::BUFFERS / 128)))
         .mut_subcommand("demo", |demo| {
             let demo = with_default_pool(demo, "the size of the table, if memory allows");
             without_options(demo, &of_data_directory)
         })
+        .mut_subcommand("init", |it| without_options(it, &of_data_directory))
+        .mut_subcommand("inspect", |inspect| {
+            let inspect =
+                inspect.mut_subcommand("control", |it| without_options(it, &without_scratch));
+            inspect.mut_subcommand("wal", |it| without_options(it, &of_log))
+        })
+        .mut_subcommand("doctor", |it| without_options(it, &without_scratch))
+        .mut_subcommand("calibrate", |it| without_options(it, &of_replay))
         .mut_subcommand("slow-disk", |it| without_options(it, &of_data_directory))
         .mut_subcommand("completions", without_all)
         .mut_subcommand("man", without_all)
@@ -184,11 +218,17 @@ impl Cli {
         let mut matches = command().try_get_matches_from(args)?;
         // These commands could be mistaken for commands that do something with the data directory.
         // PGDATA may be set, though.
-        if let Some((name @ ("completions" | "demo" | "man" | "slow-disk"), given)) =
+        if let Some((name @ ("completions" | "demo" | "init" | "man" | "slow-disk"), given)) =
             matches.subcommand()
             && given.value_source("pgdata") == Some(ValueSource::CommandLine)
         {
             let text = format!("unexpected argument '--pgdata': {name} reads no data directory");
+            return Err(command().error(ErrorKind::UnknownArgument, text));
+        }
+        if let Some(("backup", given)) = matches.subcommand()
+            && given.value_source("pgdata") == Some(ValueSource::CommandLine)
+        {
+            let text = "unexpected argument '--pgdata': the directory of a backup is an argument";
             return Err(command().error(ErrorKind::UnknownArgument, text));
         }
         Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command()))
@@ -203,6 +243,11 @@ impl Cli {
     /// returned if `-c` sets a parameter that controls how values are printed, but the command
     /// doesn't print any values.
     pub(crate) fn context(&self) -> Result<Context<'_>, Failure> {
+        if let Some(allowed) = self.command.replay_options_allowed()
+            && let Some(name) = self.global.replay.given_besides(allowed)
+        {
+            return Err(Failure::usage(format_args!("{name} has no effect on this command")));
+        }
         let (command_io, pool) = self.command.shared_options();
         let shared_buffers = pool.and_then(|pool| pool.shared_buffers.as_deref());
         let io = [Some(&self.io), command_io].into_iter().flatten();
@@ -258,10 +303,34 @@ impl Command {
         }
     }
 
+    /// Which options of a replay a command takes. `None` if it reads a cluster through its log, and so
+    /// judges them itself.
+    fn replay_options_allowed(&self) -> Option<&'static [&'static str]> {
+        match self {
+            Command::Inspect(command) => command.replay_options_allowed(),
+            Command::Bench(command) if command.args.reads_cluster() => None,
+            Command::Bench(_)
+            | Command::Doctor(_)
+            | Command::Calibrate(_)
+            | Command::Demo(_)
+            | Command::SlowDisk(_)
+            | Command::SlowDiskHelper(_)
+            | Command::Init(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+            | Command::ProbeRings(_) => Some(&[]),
+            _ => None,
+        }
+    }
+
     /// The options that the command shares with others.
     fn shared_options(&self) -> (Option<&IoArgs>, Option<&PoolArgs>) {
         match self {
             Command::Inspect(command) => (Some(command.io()), None),
+            Command::Backup(command) => {
+                let (io, pool) = command.options();
+                (Some(io), Some(pool))
+            }
             Command::Tables(command) => (Some(&command.io), None),
             Command::Doctor(command) => (Some(&command.io), None),
             Command::Bench(command) => (Some(&command.io), Some(&command.pool)),
@@ -277,6 +346,7 @@ impl Command {
             Command::Calibrate(_)
             | Command::SlowDisk(_)
             | Command::SlowDiskHelper(_)
+            | Command::Init(_)
             | Command::Completions(_)
             | Command::Man(_)
             | Command::ProbeRings(_) => (None, None),

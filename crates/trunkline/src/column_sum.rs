@@ -56,7 +56,7 @@ pub(crate) struct ColumnSumArgs {
 /// Runs the command.
 pub(crate) fn run(context: &Context<'_>, args: &ColumnSumArgs) -> Result<Exit, Failure> {
     let Context { global, settings, .. } = context;
-    let dir = data_dir::open(global)?;
+    let dir = data_dir::open(context)?;
     let names = std::slice::from_ref(&args.relation);
     let names = match FileSelection::resolve(&dir, settings, &args.database, names, None)? {
         FileSelection::Listed(names) if names.len() == 1 => names,

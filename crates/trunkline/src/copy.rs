@@ -78,7 +78,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CopyArgs) -> Result<Exit, Failur
     }
     args.check()?;
     let format = args.line_format().map_err(Failure::usage)?;
-    let dir = data_dir::open(global)?;
+    let dir = data_dir::open(context)?;
     if let Some(path) = args.output()
         && outputs::is_inside_cluster(path, &dir)
     {

@@ -1,23 +1,124 @@
 //! Opens the data directory given on the command line, and formats paths below it.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::pool::ReadError;
+use trunkline_engine::replay::ReplayOptions;
 use trunkline_engine::storage::StorageError;
 
 use crate::exit::{Failure, message};
-use crate::options::Global;
+use crate::options::{Context, Global};
+use crate::replay_options::{ARCHIVE, NO_REPLAY};
 
-/// Opens the data directory given by the options and prints its warnings to standard error.
-pub(crate) fn open(global: &Global) -> Result<DataDir, Failure> {
-    let options = OpenOptions { force_unclean: global.force_unclean };
-    let dir = DataDir::open(global.require_pgdata()?, options)?;
-    let dir = dir.with_tablespaces(&global.tablespace_mapping)?;
+/// The hint if the directory for pages that are built from the log can't be used.
+const OTHER_SCRATCH: &str = "choose another directory with --scratch";
+
+/// Opens the data directory given by the options and prints its warnings to standard error. If it was
+/// not shut down, its log is replayed in memory, and one line says how much of it.
+pub(crate) fn open(context: &Context<'_>) -> Result<DataDir, Failure> {
+    let dir = open_for_log(context)?;
+    if dir.replay().is_none() {
+        warn_of_archive(context.global);
+    }
+    Ok(dir)
+}
+
+/// [`open`] for a command that also reads the log of a cluster that was shut down.
+pub(crate) fn open_for_log(context: &Context<'_>) -> Result<DataDir, Failure> {
+    let dir = open_quietly(context)?;
+    report(&dir);
+    Ok(dir)
+}
+
+/// Warns that `--wal` has no effect, since nothing is replayed.
+pub(crate) fn warn_of_archive(global: &Global) {
+    if global.replay.given_besides(&[NO_REPLAY]) == Some(ARCHIVE) {
+        let text = "the cluster was shut down cleanly, so no log is replayed, and --wal is ignored";
+        message("warning", text);
+    }
+}
+
+/// Prints the warnings of a data directory, and what was replayed.
+pub(crate) fn report(dir: &DataDir) {
     for warning in dir.warnings() {
         message("warning", warning);
     }
+    if let Some(replay) = dir.replay() {
+        message("note", replay.report());
+        let prepared = replay.prepared().count();
+        if prepared > 0 {
+            let text = "prepared transactions have not ended; their changes are not shown";
+            message("note", format_args!("{prepared} {text}"));
+        }
+    }
+}
+
+/// Opens the data directory without a message.
+fn open_quietly(context: &Context<'_>) -> Result<DataDir, Failure> {
+    let global = context.global;
+    let (path, replay) = (global.require_pgdata()?, &global.replay);
+    let options = OpenOptions { force_unclean: global.force_unclean, as_it_lies: replay.no_replay };
+    let dir = match as_it_lies(global)? {
+        true => DataDir::open(path, options)?,
+        false => DataDir::open_replayed(path, options, &replay_options(context, path)?)?,
+    };
+    let dir = dir.with_tablespaces(&global.tablespace_mapping)?;
     Ok(dir)
+}
+
+/// Whether the user wants to see the files without a replay. Then options of a replay are refused.
+pub(crate) fn as_it_lies(global: &Global) -> Result<bool, Failure> {
+    let name = match (global.replay.no_replay, global.force_unclean) {
+        (true, _) => NO_REPLAY,
+        (false, true) => "--force-unclean",
+        (false, false) => return Ok(false),
+    };
+    match global.replay.given_besides(&[NO_REPLAY]) {
+        Some(other) => Err(Failure::usage(format_args!(
+            "{other} can't be used with {name}, which reads no log"
+        ))),
+        None => Ok(true),
+    }
+}
+
+/// The options of the replay of a data directory. A scratch directory inside of it is refused, because
+/// the list of changed pages, and pages that are built from the log, may be written there.
+pub(crate) fn replay_options(context: &Context<'_>, data: &Path) -> Result<ReplayOptions, Failure> {
+    if context.global.replay.checks_log() {
+        return Err(Failure::usage("--wal needs a directory; only verify checks the log itself"));
+    }
+    let options = context.global.replay.options(&context.settings);
+    if is_inside(&options.scratch, data) {
+        let scratch = options.scratch.display();
+        let text =
+            format!("\"{scratch}\" is inside the data directory, and nothing is written there");
+        return Err(Failure::usage(text).with_hint(OTHER_SCRATCH));
+    }
+    Ok(options)
+}
+
+/// The failure to write into the directory for pages that are built from the log, which is no damage.
+pub(crate) fn scratch_failure(
+    error: impl Display,
+    storage: &StorageError,
+    dir: &DataDir,
+) -> Option<Failure> {
+    let is_of_scratch = dir.replay().is_some_and(|replay| replay.scratch() == storage.path());
+    is_of_scratch.then(|| Failure::cannot_run(error).with_hint(OTHER_SCRATCH))
+}
+
+/// Warns that a command shows a file as it lies, if its newest contents are in the log.
+pub(crate) fn warn_of_files(dir: &DataDir) {
+    if dir.replay().is_some() {
+        message("warning", "the file is shown as it lies, without what the log changes in it");
+    }
+}
+
+/// Whether a path is inside a directory, wherever links lead.
+fn is_inside(path: &Path, directory: &Path) -> bool {
+    resolve_link(path).starts_with(resolve_link(directory))
 }
 
 /// The hint for a tablespace whose link points to `target`, where there is nothing.

@@ -24,6 +24,7 @@ use trunkline_engine::catalog::CatalogError;
 use trunkline_engine::datadir::DataDirError;
 use trunkline_engine::heap::HeapError;
 use trunkline_engine::job::JobError;
+use trunkline_engine::log_files::LogFilesError;
 use trunkline_engine::pool::ReadError;
 use trunkline_engine::prewarm::SelectError;
 use trunkline_engine::seq_scan::SeqScanError;
@@ -118,6 +119,11 @@ impl Failure {
     /// Sets the hint, replacing any previous hint.
     pub(crate) fn with_hint(self, hint: impl Display) -> Failure {
         Failure { hint: Some(hint.to_string()), ..self }
+    }
+
+    /// Sets the hint, unless there is one.
+    pub(crate) fn with_hint_if_none(self, hint: impl Display) -> Failure {
+        if self.hint.is_some() { self } else { self.with_hint(hint) }
     }
 
     /// Adds a hint, if there is one.
@@ -258,6 +264,18 @@ impl From<DataDirError> for Failure {
     }
 }
 
+impl From<LogFilesError> for Failure {
+    fn from(error: LogFilesError) -> Failure {
+        match error {
+            LogFilesError::Duplicate { .. } => {
+                Failure::usage(error).with_hint("select one with --timeline")
+            }
+            error if error.is_damage() => Failure::findings(error),
+            error => Failure::cannot_run(error),
+        }
+    }
+}
+
 impl From<JobError> for Failure {
     fn from(error: JobError) -> Failure {
         Failure::cannot_run(&error).with_hint_if_any(error.hint())
@@ -301,7 +319,9 @@ impl From<ReadError> for Failure {
         match &error {
             // The files are readable, but part of the relation is missing or damaged.
             ReadError::Storage(
-                StorageError::SegmentMissing { .. } | StorageError::TooLong { .. },
+                StorageError::SegmentMissing { .. }
+                | StorageError::TooLong { .. }
+                | StorageError::Replay { .. },
             )
             | ReadError::Corrupt { .. }
             | ReadError::Short { .. } => Failure::findings(&error),

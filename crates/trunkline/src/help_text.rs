@@ -4,7 +4,7 @@
 pub(crate) const VERSION: &str = env!("TRUNKLINE_VERSION");
 
 /// Example command lines, and what each of them does.
-pub(crate) const EXAMPLES: [(&str, &str); 17] = [
+pub(crate) const EXAMPLES: [(&str, &str); 20] = [
     ("trunkline tables -D DIR -d bench --sort size", "list the tables of a database"),
     ("trunkline copy -D DIR -d bench public.accounts", "print a table as COPY ... TO STDOUT does"),
     (
@@ -12,10 +12,15 @@ pub(crate) const EXAMPLES: [(&str, &str); 17] = [
         "check every page of a stopped cluster",
     ),
     ("trunkline verify -D DIR -d bench --deep", "check a database, rows and indexes too"),
+    ("trunkline backup verify DIR --wal ARCHIVE", "check that a base backup restores"),
     ("trunkline prewarm -D DIR 5/16384 --shared-buffers 1GB", "load a table into a buffer pool"),
     ("trunkline inspect control -D DIR", "print the control file"),
     ("trunkline inspect page -D DIR -d bench public.t 3", "decode a page of a table"),
     ("trunkline inspect page --json base/5/1259.1 131072", "decode a page of a file, as JSON"),
+    (
+        "trunkline inspect page -D DIR -d bench public.t 3 --history",
+        "list the records of the log that changed it",
+    ),
     (
         "trunkline inspect tuple -D DIR -d bench public.t '(0,1)'",
         "decode a row version column by column",
@@ -27,6 +32,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 17] = [
         "trunkline doctor -c io_method=io_uring -c max_connections=1000",
         "find out whether a server would start with these settings",
     ),
+    ("trunkline init DIR", "create a new cluster"),
     ("trunkline demo", "compare I/O methods on this machine"),
     ("trunkline bench --scratch DIR --html report.html", "measure them repeatedly, with plots"),
     ("trunkline calibrate -D DIR --html report.html", "measure the device, and print settings"),

@@ -1,9 +1,9 @@
 //! `trunkline inspect`: decodes one file, page or row version, as text or JSON.
 //!
-//! `control`, `wal`, and `page` with a file, use plain file reads. They don't start an engine or look at
-//! `postmaster.pid`, so they also work on a single file copied from elsewhere, and on a data
-//! directory that the other commands refuse to open. The other subcommands need the catalog, so the
-//! cluster must be stopped.
+//! `control` and `wal` use plain file reads. They don't start an engine or look at `postmaster.pid`, so
+//! they also work on a single file copied from elsewhere, and on a data directory that the other commands
+//! refuse to open. So does `page` with a file, but if the file's cluster was not shut down, its log is
+//! replayed to build the page. The other subcommands need the catalog, so the cluster must be stopped.
 //!
 //! The subcommands correspond to `pg_controldata` and to the functions of `pageinspect`.
 
@@ -23,6 +23,7 @@ use clap::Subcommand;
 
 use crate::exit::{Exit, Failure};
 use crate::options::{Context, IoArgs, WithIo};
+use crate::replay_options::{ALLOW_INCOMPLETE, NO_REPLAY};
 use btree::BtreeArgs;
 use control::ControlArgs;
 use page::PageArgs;
@@ -37,7 +38,13 @@ use wal::WalArgs;
 pub(crate) enum InspectCommand {
     /// Print the control file, as pg_controldata does.
     Control(WithIo<ControlArgs>),
-    /// Decode a page of a relation: header, checksum, line pointers, tuple headers.
+    /// Decode a page of a relation: header, checksum, line pointers, tuple headers; or list its history.
+    ///
+    /// If the cluster was not shut down, the page is built from its log, and the line "source" names
+    /// the records. With --history, the records of the log that are about the page are listed instead:
+    ///
+    ///   trunkline inspect page -D DIR -d bench public.t 3 --history
+    #[command(verbatim_doc_comment)]
     Page(WithIo<PageArgs>),
     /// Decode a row version of a table: its header, its visibility, and each column as stored.
     Tuple(WithIo<TupleArgs>),
@@ -60,6 +67,16 @@ pub(crate) enum InspectCommand {
 }
 
 impl InspectCommand {
+    /// Which options of a replay the command takes. `None` if it may read a cluster through its log.
+    pub(crate) fn replay_options_allowed(&self) -> Option<&'static [&'static str]> {
+        match self {
+            InspectCommand::Control(_) => Some(&[]),
+            // The name of a relation is looked up in the catalogs as they are at the end of the log.
+            InspectCommand::Wal(_) => Some(&[NO_REPLAY, ALLOW_INCOMPLETE]),
+            _ => None,
+        }
+    }
+
     pub(crate) fn io(&self) -> &IoArgs {
         match self {
             InspectCommand::Control(WithIo { io, .. })

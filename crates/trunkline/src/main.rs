@@ -15,6 +15,7 @@
 //! [`monitor`] shows progress and handles Ctrl-C, and [`output`] prints text and JSON.
 #![forbid(unsafe_code)]
 
+mod backup;
 mod bench;
 mod calibrate;
 mod catalog_session;
@@ -30,12 +31,15 @@ mod encoding;
 mod escape;
 mod exit;
 mod help_text;
+mod init;
 mod inspect;
 mod interrupt;
 mod io_instance;
 mod io_stats;
+mod log_reading;
 mod man;
 mod memory_available;
+mod moment;
 mod monitor;
 mod mount;
 mod named_files;
@@ -47,8 +51,8 @@ mod prewarm;
 mod progress;
 #[cfg(feature = "sql")]
 mod query;
+mod replay_options;
 mod report_files;
-mod scratch_file;
 #[cfg(feature = "sql")]
 mod serve;
 mod slow_disk;
@@ -87,8 +91,10 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     // even if the command does no I/O.
     let context = cli.context()?;
     match &cli.command {
+        Command::Init(args) => init::run(&context, args),
         Command::Inspect(command) => inspect::run(&context, command),
         Command::Verify(command) => verify::run(&context, &command.args),
+        Command::Backup(command) => backup::run(&context, command),
         Command::Copy(command) => copy::run(&context, &command.args),
         Command::Tables(command) => tables::run(&context, &command.args),
         Command::Prewarm(command) => prewarm::run(&context, &command.args),

@@ -17,6 +17,7 @@ use trunkline_engine::settings::Settings;
 use trunkline_format::Fork;
 
 use crate::exit::Failure;
+use crate::replay_options::ReplayArgs;
 use crate::text_settings::{TEXT_SETTINGS, parse_text_setting};
 
 /// Options of every command. They have a section of their own in the help, because clap would
@@ -50,6 +51,9 @@ pub(crate) struct Global {
     /// Continue even if a server is running or the cluster was not shut down cleanly.
     #[arg(long, global = true)]
     pub(crate) force_unclean: bool,
+
+    #[command(flatten)]
+    pub(crate) replay: ReplayArgs,
 
     /// Print help; -? does the same.
     #[arg(short = 'h', short_alias = '?', long = "help", global = true, action = ArgAction::Help)]

@@ -75,7 +75,7 @@ pub(crate) struct PrewarmArgs {
 
 /// Runs the command.
 pub(crate) fn run(context: &Context<'_>, args: &PrewarmArgs) -> Result<Exit, Failure> {
-    let Context { global, settings, .. } = context;
+    let Context { settings, .. } = context;
     if settings.io_direct_data() {
         let text = match args.mode {
             Mode::Buffer => None,
@@ -87,7 +87,7 @@ pub(crate) fn run(context: &Context<'_>, args: &PrewarmArgs) -> Result<Exit, Fai
             return Err(Failure::usage(text).with_hint(hint));
         }
     }
-    let dir = data_dir::open(global)?;
+    let dir = data_dir::open(context)?;
     let mut choice =
         Choice { fork: args.fork, first: args.first, last: args.last, ..Choice::default() };
     let files = FileSelection::resolve(&dir, settings, &args.database, &args.names, args.fork)?;

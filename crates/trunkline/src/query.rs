@@ -66,7 +66,7 @@ pub(crate) fn run(context: &Context<'_>, args: &QueryArgs) -> Result<Exit, Failu
     let Context { global, settings, text_settings, buffers, .. } = context;
     let format = args.format(global)?;
     let text = args.text()?;
-    let dir = data_dir::open(global)?;
+    let dir = data_dir::open(context)?;
     let temporary = args.temporary_directory();
     for path in args.output().into_iter().chain([&*temporary]) {
         if is_inside_cluster(path, &dir) {

@@ -144,7 +144,7 @@ pub(crate) fn run(context: &Context<'_>, args: &ServeArgs) -> Result<Exit, Failu
     let Context { global, settings, text_settings, buffers, given } = context;
     let options = args.options()?;
     let temporary = args.temporary_directory();
-    let dir = data_dir::open(global)?;
+    let dir = data_dir::open(context)?;
     let config_file = args.config_file(dir.control().system_identifier);
     let written = options.socket_directory.iter().chain([&temporary]).chain(&config_file);
     for path in written {

@@ -81,7 +81,7 @@ pub(crate) fn run(context: &Context<'_>, args: &TablesArgs) -> Result<Exit, Fail
     }
     let name = name.or(default);
     args.check(name.is_some())?;
-    let dir = data_dir::open(global)?;
+    let dir = data_dir::open(context)?;
     let mut sizes = Sizes::of(&dir, args.measuring_io(settings)?.as_ref().map(IoInstance::aio))?;
     let (session, database) = args.read_catalogs(&dir, settings, name.as_deref())?;
     sizes.compare_tablespaces(&session.catalog);

@@ -6,6 +6,7 @@
 //!   verify --rows --indexes   then rows and indexes, as the catalog describes them (--deep: both)
 //!   verify -d DB [NAME...]    only a database, or relations in it
 //!   verify DB.SCHEMA.NAME     the same
+//!   verify --wal              the log instead of the files: its records, and what redo makes of them
 //! ```
 //! Findings are printed to standard output, one per line. They are followed by a summary, which has
 //! the same lines and numbers as the output of `pg_checksums --check`.
@@ -20,19 +21,21 @@
 
 mod contents;
 mod findings;
+mod log;
 mod pages;
 mod scope;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use trunkline_engine::datadir::ProblemKind;
+use serde::Serialize;
+use trunkline_engine::datadir::{DataDir, ProblemKind};
 use trunkline_engine::job::End;
 use trunkline_engine::settings::Settings;
 use trunkline_engine::verify::{
-    ContentOptions, ContentReport, FindingKind, Only, Options, VerifyReport, verify_contents,
-    verify_scope, verify_with_catalogs,
+    ContentOptions, ContentReport, FindingKind, Only, Options, Scope as PageScope, VerifyReport,
+    verify_contents, verify_scope, verify_with_catalogs,
 };
 
 use crate::catalog_session::catalog_files;
@@ -44,6 +47,7 @@ use crate::monitor::run_job;
 use crate::number::number;
 use crate::options::{Context, DatabaseArgs};
 use crate::output::print_report;
+use crate::replay_options::{LOG_CHECK, ReplayArgs};
 use pages::PagesOutput;
 use scope::{Scope, name_relations};
 
@@ -85,6 +89,23 @@ pub(crate) struct VerifyArgs {
 }
 
 impl VerifyArgs {
+    /// Options that mean nothing for a check of the log.
+    fn refuse_with_log(&self, replay: &ReplayArgs) -> Result<(), Failure> {
+        if let Some(name) = replay.given_besides(&[LOG_CHECK]) {
+            return Err(Failure::usage(format_args!("{name} can't be used with {LOG_CHECK}")));
+        }
+        let is_given = self.files_only
+            || self.checks_contents()
+            || !self.names.is_empty()
+            || self.database.dbname.is_some();
+        match is_given {
+            true => {
+                Err(Failure::usage("--wal without a directory checks the log and nothing else"))
+            }
+            false => Ok(()),
+        }
+    }
+
     fn checks_contents(&self) -> bool {
         self.rows || self.indexes || self.deep
     }
@@ -97,10 +118,62 @@ impl VerifyArgs {
     }
 }
 
+/// The check of all pages of a directory, for commands that check more than that.
+pub(crate) struct CheckedPages {
+    report: VerifyReport,
+    root: PathBuf,
+    method: &'static str,
+    direct: bool,
+}
+
+impl CheckedPages {
+    /// Does what the command does without options: checks all pages, and whether files are missing or
+    /// too short.
+    pub(crate) fn check(
+        context: &Context<'_>,
+        dir: &DataDir,
+        interrupt: &Interrupt,
+    ) -> Result<CheckedPages, Failure> {
+        let Context { global, settings, .. } = context;
+        let io = IoInstance::for_files(settings)?;
+        let catalogs = catalog_files(dir, settings, &PageScope::Everything, false)?;
+        let report = run_job(global, interrupt, &io, |observer| {
+            let compared = (PageScope::Everything, catalogs);
+            verify_with_catalogs(io.aio(), dir, compared, Options::of(settings), observer)
+        })?;
+        report_notes(&report, None, dir.path());
+        let (root, direct) = (dir.path().to_owned(), settings.io_direct_data());
+        Ok(CheckedPages { report, root, method: io.method_name(), direct })
+    }
+
+    pub(crate) fn report(&self) -> &VerifyReport {
+        &self.report
+    }
+
+    /// Findings, counts and I/O.
+    pub(crate) fn text(&self) -> String {
+        self.output().text()
+    }
+
+    /// The same as JSON.
+    pub(crate) fn json(&self) -> impl Serialize {
+        self.output().json(None)
+    }
+
+    fn output(&self) -> PagesOutput<'_> {
+        let CheckedPages { report, root, method, direct } = self;
+        PagesOutput { report, files_only: false, root, method, direct: *direct }
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(context: &Context<'_>, args: &VerifyArgs) -> Result<Exit, Failure> {
     let Context { global, settings, .. } = context;
-    let dir = data_dir::open(global)?;
+    if global.replay.checks_log() {
+        args.refuse_with_log(&global.replay)?;
+        return log::run(context);
+    }
+    let dir = data_dir::open(context)?;
     if !dir.control().checksums() {
         let text = "data checksums are not enabled in this cluster; only page contents are checked";
         message("warning", text);

@@ -12,12 +12,12 @@ use datafusion::arrow::compute::{and_kleene, is_not_null, is_null, not, or_kleen
 use trunkline_sql::SqlError;
 use trunkline_sql::bound::{BooleanTest, with_stack};
 use trunkline_sql::functions::{Argument, CallSettings};
-use trunkline_sql::values::{Carrier, ColumnBuilder, PayloadReader};
 
 use super::arrays;
 use super::frame::{Frame, Scatter, booleans, expanded, failed, selected};
 use super::function::Function;
 use super::program::{Node, Program};
+use super::relabel::relabel;
 use super::row_values;
 use super::spread::spread;
 use super::text::column_name;
@@ -207,22 +207,6 @@ fn evaluate_all(nodes: &[Node], frame: &Frame<'_>) -> Result<Vec<Argument>, SqlE
 
 fn column(array: BooleanArray) -> Argument {
     Argument::column(Arc::new(array))
-}
-
-/// Copies the stored values into an array of another carrier.
-fn relabel(array: &ArrayRef, from: Carrier, to: Carrier) -> Result<ArrayRef, SqlError> {
-    let mut values = PayloadReader::new(from, array)?;
-    let mut column = ColumnBuilder::new(to, array.len());
-    for row in 0..array.len() {
-        match values.get(row) {
-            None => column.append_null(),
-            Some(payload) => {
-                let appended = column.append(payload);
-                appended.map_err(|error| SqlError::internal(error.to_string()))?;
-            }
-        }
-    }
-    Ok(column.finish())
 }
 
 fn is_true(array: &BooleanArray, row: usize) -> bool {

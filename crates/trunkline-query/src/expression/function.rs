@@ -8,13 +8,16 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::compute::kernels::cmp;
 use datafusion::logical_expr::Operator;
 use trunkline_format::Oid;
+use trunkline_sql::catalog::oids::is_polymorphic;
 use trunkline_sql::functions::{
     Argument, Call, CallSettings, Kernel, compare_with_elements, kernel,
 };
+use trunkline_sql::values::Carrier;
 use trunkline_sql::{SqlError, SqlState};
 
 use super::frame::failed;
 use super::native::{NativeComparison, native_comparison};
+use super::relabel::relabel;
 use crate::environment::{Environment, Volatility};
 
 /// A function with the types that it is called with.
@@ -28,6 +31,9 @@ pub(crate) struct Function {
     kernel: Option<Kernel>,
     argument_types: Vec<Oid>,
     result_type: Oid,
+    /// The carriers of the function's own result and of `result_type`, if they differ: a cast of
+    /// `int2` to `oid` calls a function that returns `int4`.
+    relabel: Option<(Carrier, Carrier)>,
     collation: Oid,
 }
 
@@ -68,8 +74,15 @@ impl Function {
             },
         };
         let kernel = kernel(&info.source);
+        let mut relabel = None;
+        if info.result != result_type && !is_polymorphic(info.result) {
+            // Pseudo-types have no carrier, and their functions return what the call expects.
+            let from = environment.carrier(info.result).ok();
+            let carriers = from.zip(Some(environment.carrier(result_type)?));
+            relabel = carriers.filter(|(from, to)| from.data_type() != to.data_type());
+        }
         let (name, volatility) = (info.name, info.volatility);
-        Ok(Self { name, volatility, code, kernel, argument_types, result_type, collation })
+        Ok(Self { name, volatility, code, kernel, argument_types, result_type, relabel, collation })
     }
 
     /// The comparison that Arrow computes, if that is what the function does.
@@ -103,7 +116,7 @@ impl Function {
         let elements = arguments.len().saturating_sub(others.len());
         let elements = std::iter::repeat_n(element.unwrap_or_default(), elements);
         let argument_types: Vec<Oid> = others.iter().copied().chain(elements).collect();
-        kernel(&Call {
+        let result = kernel(&Call {
             arguments,
             rows: 1,
             argument_types: &argument_types,
@@ -111,7 +124,16 @@ impl Function {
             collation: self.collation,
             row: None,
             settings,
-        })
+        })?;
+        self.relabeled(result)
+    }
+
+    /// The results as values of the type that the call has.
+    fn relabeled(&self, result: ArrayRef) -> Result<ArrayRef, SqlError> {
+        match self.relabel {
+            Some((from, to)) => relabel(&result, from, to),
+            None => Ok(result),
+        }
     }
 
     /// Computes the results for `rows` rows.
@@ -138,6 +160,7 @@ impl Function {
                 settings,
             })?,
         };
+        let result = self.relabeled(result)?;
         if result.len() != rows {
             let (name, found) = (&self.name, result.len());
             return Err(SqlError::internal(format!("{name} returned {found} rows of {rows}")));

@@ -9,6 +9,8 @@
 //!   LIMIT 10, one row of a thousand passes   10   10    10    10  …   154   1/64 of the rows before
 //! ```
 
+use trunkline_engine::index_scan::ExpectedRows;
+
 /// The rows of the first batch, so that the first rows are available soon.
 pub(super) const FIRST_ROWS: usize = 256;
 
@@ -29,14 +31,15 @@ const BATCH_FRACTION: usize = 64;
 pub(super) struct BatchSize {
     /// The most rows of the next batch.
     most: usize,
-    /// The rows of all batches before.
+    /// The rows of all batches before, and the length of their values.
     returned: usize,
+    returned_bytes: usize,
 }
 
 impl BatchSize {
     /// No batch has been returned yet.
     pub(super) fn new() -> Self {
-        Self { most: FIRST_ROWS, returned: 0 }
+        Self { most: FIRST_ROWS, returned: 0, returned_bytes: 0 }
     }
 
     /// Whether this many rows, with values of this length, are enough. `wanted` are the rows that a limit
@@ -45,16 +48,36 @@ impl BatchSize {
         rows >= self.rows(wanted) || bytes >= BATCH_BYTES
     }
 
+    /// How many more rows the consumer is expected to take, in addition to these. Certain are those that
+    /// complete the batch, if their values are as long as those so far. Without a limit, half as many as
+    /// in all batches before are likely, so that reads for the next batch are in flight before it begins.
+    /// The first batch of a limit is probably the last: if it isn't, filters have removed rows.
+    pub(super) fn expected(
+        &self,
+        rows: usize,
+        bytes: usize,
+        wanted: Option<usize>,
+    ) -> ExpectedRows {
+        let missing = self.rows(wanted).saturating_sub(rows);
+        let (all, length) = (self.returned + rows, self.returned_bytes + bytes);
+        let room = BATCH_BYTES.saturating_sub(bytes).saturating_mul(all);
+        let certain = missing.min(room.checked_div(length).unwrap_or(missing)) as u64;
+        let more = if wanted.is_none() { self.returned as u64 / 2 } else { 0 };
+        let ends = wanted.is_some() && self.returned == 0;
+        ExpectedRows { certain, likely: certain + more, ends }
+    }
+
     /// The rows that complete the next batch.
     fn rows(&self, wanted: Option<usize>) -> usize {
         let limited = wanted.map(|wanted| wanted.max(self.returned / BATCH_FRACTION));
         limited.unwrap_or(self.most).clamp(1, self.most)
     }
 
-    /// A batch with this many rows is returned.
-    pub(super) fn returned(&mut self, rows: usize) {
+    /// A batch with this many rows, with values of this length, is returned.
+    pub(super) fn returned(&mut self, rows: usize, bytes: usize) {
         self.most = (2 * self.most).min(BATCH_ROWS);
         self.returned += rows;
+        self.returned_bytes += bytes;
     }
 }
 
@@ -73,7 +96,7 @@ mod tests {
             }
             let rows = size.rows(left);
             assert!(size.is_complete(rows, 0, left) && !size.is_complete(rows - 1, 0, left));
-            size.returned(rows);
+            size.returned(rows, 0);
             read += rows;
             found.push(rows);
         }
@@ -101,5 +124,23 @@ mod tests {
         let size = BatchSize::new();
         assert!(!size.is_complete(1, BATCH_BYTES - 1, None));
         assert!(size.is_complete(1, BATCH_BYTES, None));
+    }
+
+    #[test]
+    fn long_values_complete_a_batch_earlier() {
+        let mut size = BatchSize::new();
+        let expected = |size: &BatchSize, rows, bytes, wanted| {
+            let ExpectedRows { certain, likely, ends } = size.expected(rows, bytes, wanted);
+            (certain, likely, ends)
+        };
+        assert_eq!(expected(&size, 0, 0, None), (256, 256, false));
+        assert_eq!(expected(&size, 0, 0, Some(10)), (10, 10, true));
+        // Values of 64 kB, of which 16 fill a batch.
+        assert_eq!(expected(&size, 4, 4 << 16, Some(100)), (12, 12, true));
+        size.returned(16, BATCH_BYTES);
+        assert_eq!(expected(&size, 0, 0, Some(100)), (16, 16, false));
+        assert_eq!(expected(&size, 0, 0, Some(3)), (3, 3, false));
+        assert_eq!(expected(&size, 0, 0, None), (16, 16 + 8, false));
+        assert_eq!(expected(&size, 16, BATCH_BYTES, Some(100)), (0, 0, false));
     }
 }

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 
 use trunkline_aio::clock::{self, Time};
 use trunkline_engine::heap::HeapPage;
-use trunkline_engine::index_scan::{BitmapBuilder, BitmapHeapScan, TidBitmap};
+use trunkline_engine::index_scan::{BitmapBuilder, BitmapHeapScan, ExpectedRows, TidBitmap};
 use trunkline_engine::pool::Backend;
 use trunkline_engine::read_stream::RegisteredStream;
 use trunkline_sql::SqlError;
@@ -50,6 +50,7 @@ pub(super) struct BitmapSource {
     stack: Vec<TidBitmap>,
     building: Option<Building>,
     heap: Option<RegisteredStream<BitmapHeapScan>>,
+    expected: ExpectedRows,
     /// What the searches that have ended have counted.
     searches: Vec<IndexCounts>,
 }
@@ -65,6 +66,7 @@ impl BitmapSource {
             stack: Vec::new(),
             building: None,
             heap: None,
+            expected: ExpectedRows::default(),
             searches: Vec::new(),
         }
     }
@@ -97,8 +99,14 @@ impl BitmapSource {
         }
         let Some(heap) = &self.heap else { return Poll::Ready(take(None)) };
         let mut heap = heap.lock();
+        heap.expect_rows(self.expected);
         let page = ready!(heap.poll_page(context, backend));
         Poll::Ready(page.map_err(|error| index_error(&error)).and_then(take))
+    }
+
+    /// As for [`super::page_source::PageSource::expect_rows`].
+    pub(super) fn expect_rows(&mut self, expected: ExpectedRows) {
+        self.expected = expected;
     }
 
     fn begin(&mut self, backend: &Backend, search: &IndexSearch) -> Result<(), SqlError> {

@@ -129,7 +129,7 @@ impl EntryReader {
         if !self.size.is_complete(decoder.rows(), decoder.bytes(), wanted) {
             return None;
         }
-        self.size.returned(decoder.rows());
+        self.size.returned(decoder.rows(), decoder.bytes());
         Some(decoder.finish())
     }
 

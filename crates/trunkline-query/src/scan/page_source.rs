@@ -6,7 +6,7 @@
 use std::task::{Context, Poll, ready};
 
 use trunkline_engine::heap::{HeapPage, HeapScan, PageUse, ScanOptions};
-use trunkline_engine::index_scan::{IndexScan, IndexScanOptions};
+use trunkline_engine::index_scan::{ExpectedRows, IndexScan, IndexScanOptions};
 use trunkline_engine::pool::Backend;
 use trunkline_engine::read_stream::{ParallelRange, RegisteredStream};
 use trunkline_sql::SqlError;
@@ -63,6 +63,15 @@ impl PageSource {
             }
             PathKind::Bitmap(node) => Self::Bitmap(Box::new(BitmapSource::new(access, node))),
         })
+    }
+
+    /// Says how many more rows are expected to be taken, before the next page is asked for.
+    pub(super) fn expect_rows(&mut self, expected: ExpectedRows) {
+        match self {
+            Self::Index(scan) => scan.lock().expect_rows(expected),
+            Self::Bitmap(bitmap) => bitmap.expect_rows(expected),
+            Self::Table(_) | Self::Nothing => {}
+        }
     }
 
     /// Passes the next page to `take`, or `None` at the end.

@@ -16,6 +16,7 @@ use datafusion::common::runtime::SpawnedTask;
 use trunkline_engine::heap::{
     HeapPage, HeapRow, PageBatch, RowError, ScanOptions, ToastBatch, ToastReader, has_external,
 };
+use trunkline_engine::index_scan::ExpectedRows;
 use trunkline_engine::pool::{Backend, ReadError};
 use trunkline_engine::read_stream::{ParallelRange, StreamOptions};
 use trunkline_sql::SqlError;
@@ -50,6 +51,7 @@ pub(super) struct PartitionReader {
     state: State,
     /// Pages that wait for TOAST values, in the order of the scan.
     copied: PageBatch,
+    copied_rows: usize,
     /// Whether the pages' rows may have TOAST pointers that the scan wants.
     may_toast: bool,
     /// Where to count, and as which partition.
@@ -141,6 +143,7 @@ impl PartitionReader {
             size: BatchSize::new(),
             state,
             copied,
+            copied_rows: 0,
             may_toast,
             counters,
             waiting: None,
@@ -184,12 +187,12 @@ impl PartitionReader {
                         return Poll::Pending;
                     }
                     pages += 1;
-                    let polled = self.poll_page(context);
+                    let polled = self.poll_page(context, wanted);
                     ready!(self.io(polled))?;
                 }
             }
             if self.size.is_complete(self.decoder.rows(), self.decoder.bytes(), wanted) {
-                self.size.returned(self.decoder.rows());
+                self.size.returned(self.decoder.rows(), self.decoder.bytes());
                 return Poll::Ready(self.decoder.finish().map(Some));
             }
         }
@@ -229,24 +232,40 @@ impl PartitionReader {
     }
 
     /// Decodes the next page, or copies it if it must wait for TOAST values.
-    fn poll_page(&mut self, context: &mut Context<'_>) -> Poll<Result<(), SqlError>> {
-        let (ended, full) = ready!(self.read_page(context))?;
+    fn poll_page(
+        &mut self,
+        context: &mut Context<'_>,
+        wanted: Option<usize>,
+    ) -> Poll<Result<(), SqlError>> {
+        let rows = self.decoder.rows() + self.copied_rows;
+        let expected = self.size.expected(rows, self.decoder.bytes(), wanted);
+        let (ended, full) = ready!(self.read_page(context, expected))?;
         if ended && self.copied.is_empty() {
             self.state = State::Ended;
-        } else if ended || full {
+        } else if ended || full || wanted.is_some_and(|wanted| self.has_copied(wanted)) {
             self.fetch(ended);
         }
         Poll::Ready(Ok(()))
     }
 
+    /// Whether the rows that wait for TOAST values are all that a limit still needs.
+    fn has_copied(&self, wanted: usize) -> bool {
+        self.copied_rows > 0 && self.decoder.rows() + self.copied_rows >= wanted
+    }
+
     /// Decodes or copies the next page. Returns whether that was the end of the scan, and whether
     /// enough has been copied.
-    fn read_page(&mut self, context: &mut Context<'_>) -> Poll<Result<(bool, bool), SqlError>> {
-        let Self { state, decoder, copied, may_toast, .. } = self;
+    fn read_page(
+        &mut self,
+        context: &mut Context<'_>,
+        expected: ExpectedRows,
+    ) -> Poll<Result<(bool, bool), SqlError>> {
+        let Self { state, decoder, copied, copied_rows, may_toast, .. } = self;
         let State::Reading(open) = state else { return Poll::Ready(Ok((true, false))) };
         let Open { backend, scan } = &mut **open;
         let OpenScan { pages, values, .. } = scan;
         let may_toast = *may_toast;
+        pages.expect_rows(expected);
         let ended = ready!(pages.poll_page(context, backend, |page| {
             let Some(page) = page else { return Ok(true) };
             if !copied.is_empty() || (may_toast && has_toast(&page)) {
@@ -254,6 +273,7 @@ impl PartitionReader {
                 rows.iter().for_each(|row| decoder.pointers(row, values));
                 if !copied.is_empty() || !values.is_empty() {
                     copied.push(&page);
+                    *copied_rows += rows.len();
                 } else {
                     decode(decoder, &rows, values)?;
                 }
@@ -293,6 +313,7 @@ impl PartitionReader {
         decode(&mut self.decoder, &rows, &values)?;
         drop(rows);
         self.copied.clear();
+        self.copied_rows = 0;
         values.clear();
         if !ended {
             open.values = values;
@@ -311,8 +332,9 @@ pub(super) fn has_toast(page: &HeapPage<'_>) -> bool {
 pub(super) fn rows_of<'p>(
     rows: impl Iterator<Item = Result<HeapRow<'p>, RowError>>,
 ) -> Result<Vec<HeapRow<'p>>, SqlError> {
-    // An iterator of results doesn't know how many there are.
-    let mut collected = Vec::with_capacity(ROWS_PER_PAGE);
+    // An iterator of results is collected without regard to how many there are at most.
+    let (least, most) = rows.size_hint();
+    let mut collected = Vec::with_capacity(most.unwrap_or(least).min(ROWS_PER_PAGE));
     for row in rows {
         collected.push(row.map_err(|error| row_error(&error))?);
     }

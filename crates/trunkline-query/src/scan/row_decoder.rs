@@ -161,7 +161,7 @@ impl RowDecoder {
             PageUse::RowStarts(_) => {}
         }
         let columns = u16::try_from(self.wanted.len()).unwrap_or(u16::MAX);
-        let mut data = Vec::with_capacity(ROWS_PER_PAGE);
+        let mut data = Vec::new();
         if !page.plain_data(columns, &mut data).map_err(|error| row_error(&error))? {
             return Ok(false);
         }

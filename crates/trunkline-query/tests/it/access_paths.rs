@@ -640,7 +640,7 @@ fn indexes_of_a_crashed_cluster_are_not_used() {
     let server = Server::start(&bin, &[]);
     server.script("postgres", INDEXED, false);
     let stopped = server.stop_at_once();
-    let options = OpenOptions { force_unclean: true };
+    let options = OpenOptions { force_unclean: true, ..OpenOptions::default() };
     runtime().block_on(async {
         let dir = DataDir::open(&stopped.data(), options).expect("a data directory");
         let mut session = open_in(dir, "postgres", &[], &[]).await;

@@ -5,19 +5,19 @@ select a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, 
 -- name: dropped columns
 select attnum, attisdropped, atttypid, attlen from pg_attribute where attrelid = 'altered'::regclass and attnum > 0 order by attnum;
 -- name: indexes
-select i.indexrelid::regclass, i.indrelid::regclass, i.indisunique, i.indisprimary, i.indkey, am.amname from pg_index i join pg_class c on c.oid = i.indexrelid join pg_am am on am.oid = c.relam where i.indrelid in ('orders'::regclass, 'customers'::regclass) order by 1::text;
+select i.indexrelid::regclass, i.indrelid::regclass, i.indisunique, i.indisprimary, i.indkey, am.amname from pg_index i join pg_class c on c.oid = i.indexrelid join pg_am am on am.oid = c.relam where i.indrelid in ('orders'::regclass, 'customers'::regclass) order by i.indexrelid::regclass::text collate "C";
 -- name: constraints
 select conname, contype, conrelid::regclass, confrelid::regclass, conkey, confkey, convalidated from pg_constraint where conrelid = any (array['orders', 'order_items', 'employees']::regclass[]) and contype <> 'n' order by conname;
 -- name: enum labels
 select enumlabel, enumsortorder from pg_enum where enumtypid = 'order_status'::regtype order by enumsortorder;
 -- name: partitions
-select inhparent::regclass, inhrelid::regclass from pg_inherits where inhparent in ('events'::regclass, 'regions'::regclass, 'animals'::regclass) order by 1::text, 2::text;
+select inhparent::regclass, inhrelid::regclass from pg_inherits where inhparent in ('events'::regclass, 'regions'::regclass, 'animals'::regclass) order by inhparent::regclass::text collate "C", inhrelid::regclass::text collate "C";
 -- name: types
 select typname, typtype, typcategory, typlen, typbyval, typelem::regtype, typbasetype::regtype from pg_type where typnamespace = 'public'::regnamespace and typtype in ('e', 'd') order by typname;
 -- name: number of built-in operators
 select count(*) > 700, count(distinct oprname) > 50 from pg_operator where oid < 16384;
 -- name: functions by name
-select p.oid::regprocedure, p.prorettype::regtype, p.provolatile, p.proisstrict from pg_proc p where p.proname in ('substr', 'pick') order by 1::text;
+select p.oid::regprocedure, p.prorettype::regtype, p.provolatile, p.proisstrict from pg_proc p where p.proname in ('substr', 'pick') order by p.oid::regprocedure::text collate "C";
 -- name: casts
 select castsource::regtype, casttarget::regtype, castfunc::regproc, castcontext, castmethod from pg_cast where castsource = 'int4'::regtype and casttarget < 16384 order by 2::text;
 -- name: databases
@@ -27,7 +27,7 @@ select rolname, rolsuper, rolcanlogin, rolvaliduntil from pg_roles where rolsupe
 -- name: comments
 select obj_description('customers'::regclass), col_description('customers'::regclass, 8), col_description('customers'::regclass, 1), obj_description('customers'::regclass, 'pg_class');
 -- name: sequences
-select seqrelid::regclass, seqtypid::regtype, seqstart, seqincrement, seqmax, seqcycle from pg_sequence order by 1::text;
+select seqrelid::regclass, seqtypid::regtype, seqstart, seqincrement, seqmax, seqcycle from pg_sequence order by seqrelid::regclass::text collate "C";
 -- name: views of tables
 select schemaname, tablename, tableowner, tablespace, hasindexes, hasrules from pg_tables where schemaname in ('public', 'audit') order by 1, 2;
 -- name: information schema columns

@@ -8,7 +8,7 @@ select '||/'::regoper, 'pg_catalog.||/'::regoper, '+(int,int)'::regoperator, '-(
 -- name: other objects by name
 select '"C"'::regcollation, 'default'::regcollation, 'english'::regconfig, 'simple'::regdictionary, 'postgres'::regrole, 'audit'::regnamespace, 'double precision'::regtype, 'numeric(10,2)[]'::regtype, 'public . "orders"'::regclass;
 -- name: names of columns
-select x::regclass from (values ('orders'::text), ('audit.log')) t(x) order by 1::text;
+select x::regclass from (values ('orders'::text), ('audit.log')) t(x) order by x collate "C";
 -- name: texts of columns as functions
 select x::regprocedure::oid = x::regprocedure, x::regproc from (values ('pick(anyelement, anyelement)'), ('now()')) t(x) where x = 'nothing';
 -- name: no function

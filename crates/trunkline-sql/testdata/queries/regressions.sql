@@ -58,3 +58,11 @@ select * from (select id from products order by id desc) s limit (select 3);
 select distinct on (price) price, id from products order by price desc, id limit (select 3);
 -- name: a recursion that a subquery ends
 with recursive r(n) as (select 3 union all select n - 1 + 0 / (n - 1) from r) select n from r limit (select 2);
+-- name: an int2 compared with an oid
+select relname from pg_class where oid = 1259::int2;
+-- name: an int2 as an oid
+select 1259::int2::oid, pg_typeof(1259::int2::oid), 1249::int8::regclass::oid;
+-- name: oids in an array of int2
+select relname from pg_class where oid = any (array[1259, 1249]::int2[]) order by 1;
+-- name: comparisons of int2 and oid
+select count(*) from pg_class where 1259::int2 = oid or oid < 1259::int2;

@@ -150,6 +150,11 @@ pub(crate) struct BenchArgs {
 }
 
 impl BenchArgs {
+    /// Whether a table of a cluster is measured.
+    pub(crate) fn reads_cluster(&self) -> bool {
+        self.table.is_some()
+    }
+
     /// What to measure.
     pub(super) fn plan(&self, context: &Context<'_>) -> Result<Plan, Failure> {
         if self.table.is_none() && self.scratch.is_none() {

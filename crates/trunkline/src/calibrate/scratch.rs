@@ -10,7 +10,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use trunkline_engine::scratch_file;
 use trunkline_measure::{
     CALIBRATION_BYTES_BESIDE, CALIBRATION_BYTES_MIN, ScratchFiles, cluster_around,
 };
@@ -20,7 +20,6 @@ use crate::exit::Failure;
 use crate::mount::Mount;
 use crate::output::human_bytes;
 use crate::place::{Place, places};
-use crate::scratch_file;
 
 /// Size of the scratch file, unless the user gives one.
 const SIZE_DEFAULT: u64 = 1 << 30;
@@ -97,7 +96,7 @@ fn check_chosen(chosen: &Place, subject: &Place, notes: &mut Vec<String>) -> Res
 fn create(place: &Place, directories: Vec<PathBuf>) -> Result<(PathBuf, ScratchFiles), Failure> {
     let mut problem = None;
     for directory in directories {
-        let new = || scratch_file::create(&directory, OFlags::empty());
+        let new = || scratch_file::create(&directory, false);
         match new().and_then(|data| Ok(ScratchFiles { data, log: new()? })) {
             Ok(files) => return Ok((directory, files)),
             Err(error) => {

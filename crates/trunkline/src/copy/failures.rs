@@ -13,7 +13,7 @@ use trunkline_engine::storage::StorageError;
 
 use super::args::CopyArgs;
 use crate::catalog_session::database_failure;
-use crate::data_dir::moved_tablespace_hint;
+use crate::data_dir::{moved_tablespace_hint, scratch_failure};
 use crate::exit::{Exit, Failure};
 
 /// The hint for damaged data.
@@ -76,6 +76,7 @@ pub(super) fn copy_failure(error: CopyError, args: &CopyArgs, dir: &DataDir) -> 
             Some(storage) if let Some(target) = dir.dangling_link(storage.path()) => {
                 Failure::cannot_run(&error).with_hint(moved_tablespace_hint(&target))
             }
+            Some(storage) if let Some(failure) = scratch_failure(&error, storage, dir) => failure,
             Some(StorageError::SegmentMissing { .. }) => {
                 Failure::findings(&error).with_hint(RESTORE)
             }

@@ -14,10 +14,10 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
 use rustix::io::{Errno, ReadWriteFlags, pread, pwrite, pwritev2, retry_on_intr};
+use trunkline_engine::scratch_file;
 
 use super::check::Check;
 use crate::place::Place;
-use crate::scratch_file;
 
 /// PostgreSQL's block size, and the alignment it uses for direct I/O (`PG_IO_ALIGN_SIZE`).
 const BLOCK: usize = 8192;
@@ -63,10 +63,10 @@ pub(crate) fn examine(place: &Place) -> DirectTrial {
     let area = place.path.display().to_string();
     let mut refused = None;
     for directory in place.scratch_directories() {
-        match scratch_file::create(&directory, OFlags::DIRECT) {
+        match scratch_file::create(&directory, true) {
             Ok(file) => return in_scratch_file(&area, &file),
             // Buffered, the same works: then it is direct I/O that is missing.
-            Err(error) if scratch_file::create(&directory, OFlags::empty()).is_ok() => {
+            Err(error) if scratch_file::create(&directory, false).is_ok() => {
                 return missing(&area, &format!("open with O_DIRECT: {error}"));
             }
             Err(error) => refused = Some(refused.unwrap_or(error)),
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let home = tempfile::tempdir().expect("a directory");
-        let file = scratch_file::create(home.path(), OFlags::empty()).expect("made");
+        let file = scratch_file::create(home.path(), false).expect("made");
         for size in [512, 4096, BLOCK] {
             write_and_read(&file, size).expect("the same");
         }

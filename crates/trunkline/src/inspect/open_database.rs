@@ -34,8 +34,18 @@ impl OpenDatabase {
         database: &DatabaseArgs,
         name: &OsString,
     ) -> Result<OpenDatabase, Failure> {
+        Self::open_with(context, database, name, data_dir::open)
+    }
+
+    /// [`OpenDatabase::open`] in the data directory that `open` returns.
+    pub(super) fn open_with(
+        context: &Context<'_>,
+        database: &DatabaseArgs,
+        name: &OsString,
+        open: impl FnOnce(&Context<'_>) -> Result<DataDir, Failure>,
+    ) -> Result<OpenDatabase, Failure> {
         let database = database.of([name])?;
-        let dir = data_dir::open(context.global)?;
+        let dir = open(context)?;
         let mut session = CatalogSession::open_with_sync_io(&dir, &context.settings)?;
         let database = session.database(&database)?;
         Ok(OpenDatabase { dir, session, database })

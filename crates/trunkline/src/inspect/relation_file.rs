@@ -14,6 +14,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use trunkline_engine::datadir::DataDir;
 use trunkline_engine::prewarm::{Choice, select};
 use trunkline_format::{Fork, RelationFile};
 
@@ -23,32 +24,42 @@ use crate::exit::Failure;
 use crate::named_files::{database_of_name, require_fork};
 use crate::options::{Context, DatabaseArgs};
 
-/// The first segment of the relation's fork, or the file that was given.
+/// A file that was found, and the data directory if it had to be opened for that.
+pub(super) struct NamedFile {
+    pub(super) path: PathBuf,
+    pub(super) dir: Option<DataDir>,
+}
+
+/// The first segment of the relation's fork, or the file that was given. For a history, the file of a
+/// relation may be missing, since the log may have removed it.
 pub(super) fn find(
     context: &Context<'_>,
     database: &DatabaseArgs,
     relation: &OsString,
     fork: Option<Fork>,
-) -> Result<PathBuf, Failure> {
+    for_history: bool,
+) -> Result<NamedFile, Failure> {
+    let open = if for_history { data_dir::open_for_log } else { data_dir::open };
+    let alone = |path: PathBuf| NamedFile { path, dir: None };
     let given = Path::new(relation);
     let is_name = database_of_name(relation).is_some();
     let is_relation_file = relation.to_str().and_then(RelationFile::parse).is_some();
     let is_looked_up = is_name && !is_relation_file && context.global.pgdata().is_some();
     if database.dbname.is_none() && !is_looked_up && is_file(given) {
-        return of_fork(given, fork);
+        return of_fork(given, fork).map(alone);
     }
     if database.dbname.is_some() || is_name {
-        let open = OpenDatabase::open(context, database, relation)?;
+        let open = OpenDatabase::open_with(context, database, relation, open)?;
         let named = open.relation(relation)?;
         open.database.require_files(&named)?;
         require_fork(&open.dir, &open.database, &named, fork)?;
         let files = open.database.files(&named);
         let files = files.ok_or_else(|| Failure::cannot_run("the relation has no files"))?;
-        return of_fork(&files.path(0), fork);
+        return Ok(NamedFile { path: of_fork(&files.path(0), fork)?, dir: Some(open.dir) });
     }
     // Opening the file or directory gives the error.
     if given.is_absolute() || given.exists() {
-        return Ok(given.to_owned());
+        return of_fork(given, fork.filter(|_| for_history)).map(alone);
     }
     let Some(root) = context.global.pgdata() else {
         let text = format!("file \"{}\" does not exist", given.display());
@@ -56,14 +67,25 @@ pub(super) fn find(
         return Err(Failure::cannot_run(text).with_hint(hint));
     };
     let below = root.join(given);
-    if is_file(&below) {
-        return of_fork(&below, fork);
+    if is_file(&below) || for_history && is_in_folder_of_files(root, &below) {
+        return of_fork(&below, fork).map(alone);
     }
-    let dir = data_dir::open(context.global)?;
+    let dir = open(context)?;
     let choice = Choice { names: vec![given.to_owned()], fork, ..Choice::default() };
     let targets = select(&dir, &choice)?.targets;
     let file = targets.first().and_then(|target| target.files.first());
-    Ok(file.map_or_else(|| given.to_owned(), |file| file.path.clone()))
+    let path = file.map_or_else(|| given.to_owned(), |file| file.path.clone());
+    Ok(NamedFile { path, dir: Some(dir) })
+}
+
+/// Whether a path could be that of a relation file: it is in `base` and the like.
+fn is_in_folder_of_files(root: &Path, path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let folder = path.parent().filter(|folder| folder.is_dir() && *folder != root);
+    let is_numbered = folder.is_some_and(|folder| {
+        folder.starts_with(root.join("base")) || folder.starts_with(root.join("pg_tblspc"))
+    });
+    is_numbered && RelationFile::parse(name).is_some()
 }
 
 fn is_file(path: &Path) -> bool {

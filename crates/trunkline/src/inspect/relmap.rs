@@ -38,7 +38,8 @@ struct Line {
 }
 
 pub(super) fn run(context: &Context<'_>, args: &RelmapArgs) -> Result<Exit, Failure> {
-    let dir = data_dir::open(context.global)?;
+    let dir = data_dir::open(context)?;
+    data_dir::warn_of_files(&dir);
     let mut session = CatalogSession::open_with_sync_io(&dir, &context.settings)?;
     let database: Option<Arc<Database>> = match &args.dbname {
         Some(name) => Some(session.database(name.as_bytes())?),

@@ -44,7 +44,7 @@ pub(crate) struct MultixactArgs {
 
 /// We read transaction status through a catalog session, so the cluster must have been shut down.
 fn open(context: &Context<'_>) -> Result<(DataDir, CatalogSession, Arc<Transactions>), Failure> {
-    let dir = data_dir::open(context.global)?;
+    let dir = data_dir::open(context)?;
     let session = CatalogSession::open_with_sync_io(&dir, &context.settings)?;
     let transactions = Arc::clone(session.catalog.transactions());
     Ok((dir, session, transactions))

@@ -1,7 +1,7 @@
 //! `trunkline inspect wal`: prints the records of the write-ahead log, as `pg_waldump` does.
 //!
 //! ```text
-//!   -D DIR or FILE… ─▶ Segments ─▶ LogReader ─▶ Filter ─▶ lines, JSON or statistics
+//!   -D DIR or FILE… ─▶ LogFiles ─▶ LogReader ─▶ Filter ─▶ lines, JSON or statistics
 //!                       │                         │
 //!                       timelines, gaps           names from the catalogs, if they can be read
 //! ```
@@ -19,24 +19,23 @@ mod filter;
 mod line;
 mod lsn;
 mod names;
-mod segments;
 mod statistics;
-mod timelines;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use trunkline_engine::log_files::{LogFiles, LogFilesError};
 use trunkline_format::Lsn;
-use trunkline_format::wal::{LogChunk, LogEnd, LogEvent, LogReader, ResourceManager};
+use trunkline_format::wal::{LogEvent, LogReader, ResourceManager};
 
-use crate::exit::{Exit, Failure, message};
+use crate::exit::{Exit, Failure};
+use crate::log_reading::{note_overwritten, of_cluster, read};
 use crate::number::number;
 use crate::options::{Context, DatabaseArgs};
 use filter::Filter;
-use line::Printer;
+pub(super) use line::{PageMark, Printer};
 use lsn::parse_lsn;
-use names::Names;
-use segments::Segments;
+pub(super) use names::Names;
 use statistics::{Grouping, Statistics};
 
 /// Options of the command.
@@ -95,10 +94,15 @@ pub(super) fn run(context: &Context<'_>, args: &WalArgs) -> Result<Exit, Failure
     {
         return Err(Failure::usage(format_args!("--to {to} is before --from {from}")));
     }
-    let mut segments = if args.files.is_empty() {
-        Segments::of_cluster(context.global.require_pgdata()?, args.timeline)?
+    let segments = if args.files.is_empty() {
+        of_cluster(context.global.require_pgdata()?, args.timeline)?
     } else {
-        Segments::of_paths(&args.files, args.timeline)?
+        LogFiles::of_paths(&args.files, args.timeline).map_err(|error| match error {
+            LogFilesError::Directory { .. } => {
+                Failure::usage(error).with_hint("name one directory, or segment files")
+            }
+            error => error.into(),
+        })?
     };
     let mut names = Names::open(context, args.files.is_empty());
     let relation = match &args.relation {
@@ -112,17 +116,16 @@ pub(super) fn run(context: &Context<'_>, args: &WalArgs) -> Result<Exit, Failure
         Some(grouping) => Output::Statistics(Statistics::new(grouping)),
         None => Output::Records(Printer::new(context.global.json)),
     };
-    let stop = read(&mut reader, &mut segments, args.to, &mut |event| match event {
+    let stop = read(&mut reader, &segments, args.to, &mut |event| match event {
         LogEvent::Record(record) if filter.matches(&record) => match &mut output {
-            Output::Records(printer) => printer.print(&record, &mut names),
+            Output::Records(printer) => printer.print(&record, &mut names, None),
             Output::Statistics(statistics) => {
                 statistics.count(&record);
                 Ok(())
             }
         },
         LogEvent::Overwritten { record, page } => {
-            let text = "was cut off by a crash; the log continues at";
-            message("note", format_args!("the record at {record} {text} {page}"));
+            note_overwritten(record, page);
             Ok(())
         }
         LogEvent::Record(_) | LogEvent::End(_) => Ok(()),
@@ -139,92 +142,4 @@ pub(super) fn run(context: &Context<'_>, args: &WalArgs) -> Result<Exit, Failure
 enum Output {
     Records(Printer),
     Statistics(Statistics),
-}
-
-/// Why reading ended.
-enum Stop {
-    /// A record at or after `--to`.
-    Bound,
-    /// The log has no next record.
-    End(LogEnd),
-    /// There is no file for the segment that contains this place. The last record may be cut.
-    NoSegment { place: Lsn, cut: Option<Lsn> },
-    /// The file ends before this place.
-    CutFile { place: Lsn, length: u64 },
-}
-
-/// Passes on what the reader finds, up to the end.
-fn read(
-    reader: &mut LogReader,
-    segments: &mut Segments,
-    to: Option<Lsn>,
-    consume: &mut dyn FnMut(LogEvent<'_>) -> Result<(), Failure>,
-) -> Result<Stop, Failure> {
-    let mut buffer = Vec::new();
-    loop {
-        let place = reader.wanted();
-        // The end of a segment may be the bound: then the next one may be missing.
-        if !reader.is_inside_record() && to.is_some_and(|to| reader.position() >= to) {
-            return Ok(Stop::Bound);
-        }
-        let cut = reader.is_inside_record().then(|| reader.position());
-        let Some(length) = segments.read(place, &mut buffer)? else {
-            return Ok(Stop::NoSegment { place, cut });
-        };
-        let chunk = LogChunk { start: place, bytes: &buffer };
-        if !chunk.has_page(place) {
-            return Ok(Stop::CutFile { place, length });
-        }
-        while let Some(event) = reader.next(&chunk) {
-            match event {
-                LogEvent::Record(record) if to.is_some_and(|to| record.start >= to) => {
-                    return Ok(Stop::Bound);
-                }
-                LogEvent::End(end) => return Ok(Stop::End(end)),
-                event => consume(event)?,
-            }
-        }
-    }
-}
-
-impl Stop {
-    /// Whether the log may end like this.
-    fn verdict(self, to: Option<Lsn>, segments: &Segments) -> Result<Exit, Failure> {
-        let (record, place, reason, is_usual) = match self {
-            Stop::Bound => return Ok(Exit::Good),
-            Stop::End(end) => (end.record, end.place, end.reason.to_string(), {
-                // A log that begins with an invalid page is none.
-                end.reason.is_usual() && !segments.is_first_page(end.place)
-            }),
-            Stop::NoSegment { place, cut } => {
-                let name = segments.name(place);
-                let reason = format!("there is no segment {name}");
-                (cut.unwrap_or(place), place, reason, true)
-            }
-            Stop::CutFile { place, length } => {
-                let expected = segments.identity().segment_size.bytes();
-                let reason = format!("the file has {length} bytes, expected {expected}");
-                (place, place, reason, false)
-            }
-        };
-        let at = format!("log ends at {record} in segment {}", segments.name(record));
-        let page = format!(", on the page at {place} in segment {}", segments.name(place));
-        let page = if record == place { "" } else { &*page };
-        let text = format!("{at}{page}: {reason}");
-        if !is_usual {
-            return Err(Failure::findings(text));
-        }
-        if let Some(later) = segments.continues_after(place) {
-            return Err(Failure::findings(format_args!("{text}; but it goes on in \"{later}\"")));
-        }
-        if let Some(checkpoint) = segments.checkpoint().filter(|checkpoint| record <= *checkpoint) {
-            let text = format!("{text}; but the control file has a checkpoint at {checkpoint}");
-            return Err(Failure::findings(text));
-        }
-        if let Some(to) = to {
-            return Err(Failure::findings(format_args!("{text}; --to is {to}")));
-        }
-        message("note", text);
-        Ok(Exit::Good)
-    }
 }

@@ -14,6 +14,7 @@ use crate::io_stats::io_json;
 use crate::output::{cache_mode, fields, human_bytes, object, throughput};
 
 /// A report, and the I/O that was used.
+#[derive(Clone, Copy)]
 pub(super) struct PagesOutput<'r> {
     pub(super) report: &'r VerifyReport,
     /// The data directory.
@@ -103,7 +104,7 @@ impl PagesOutput<'_> {
         text
     }
 
-    pub(super) fn json(&self, contents: Option<&ContentReport>) -> impl Serialize {
+    pub(super) fn json(self, contents: Option<&ContentReport>) -> impl Serialize {
         let report = self.report;
         // The report on rows and indexes, if they were checked.
         let contents = contents.map(|contents| contents::json(contents, self.root));

@@ -84,7 +84,10 @@ fn bench_reads_the_planned_blocks_and_its_reports_agree() {
         &fs::read_to_string(&csv).expect("read"),
         &fs::read_to_string(&html).expect("read"),
     );
-    assert!(err.is_empty() || err.contains("cases not measured"), "{err}");
+    // There may be no io_uring here, and the file system may keep what is to be evicted.
+    let is_expected =
+        |line: &str| line.contains("cases not measured") || line.contains("the page cache");
+    assert!(err.lines().all(is_expected), "{err}");
 }
 
 #[test]

@@ -76,13 +76,26 @@ fn a_calibration_has_lines_and_reports_and_leaves_the_cluster_alone() {
     for phase in phases {
         assert!(err.contains(&format!("trunkline: info: {phase} (")), "{phase}: {err}");
     }
-    for name in ["io_method", "io_workers", "effective_io_concurrency", "io_combine_limit"] {
-        let is_setting =
-            |line: &str| line.trim_start_matches('#').starts_with(&format!("{name} = "));
-        assert!(out.lines().any(is_setting), "{name}: {out}");
-    }
     let report: Value =
         serde_json::from_str(&fs::read_to_string(&save).expect("read")).expect("JSON");
+    // A busy machine may be too slow or too unsteady for a result. Then there is no line.
+    let skipped = report["found"]["skipped"].as_array().expect("skipped");
+    for (name, result) in [
+        ("io_method", "methods"),
+        ("io_workers", "methods"),
+        ("effective_io_concurrency", "concurrency"),
+        ("io_combine_limit", "combined"),
+    ] {
+        let is_setting =
+            |line: &str| line.trim_start_matches('#').starts_with(&format!("{name} = "));
+        let result = report["found"].get(result).expect(result);
+        // The line compares with the default.
+        let depths = report["found"]["depths"].as_array().expect("depths");
+        let has_default = depths.iter().any(|step| step["depth"] == 16);
+        let has_result = result.as_array().map_or(!result.is_null(), |all| !all.is_empty());
+        let has_line = out.lines().any(is_setting);
+        assert!(has_line || !has_result || !has_default || !skipped.is_empty(), "{name}: {out}");
+    }
     assert_eq!((&report["schema"], &report["complete"]), (&1.into(), &true.into()));
     check_reports(&report, &out, [&csv, &html]);
 }
@@ -128,8 +141,12 @@ fn check_reports(report: &Value, lines: &str, [csv, html]: [&str; 2]) {
     let steps = names.map(|name| found[name].as_array().map_or(0, Vec::len));
     // A busy machine may have no time for more than the first step, but then the report says so.
     let says_so = found["skipped"].to_string().contains("no time left");
-    let least = if says_so { 1 } else { 3 };
-    assert!(steps.iter().all(|count| *count >= least), "{found}");
+    // The sweep over depths ends early if the device becomes slower meanwhile, and says so, too.
+    let is_cut = found["concurrency"]["is_cut"] == true;
+    for (name, count) in names.iter().zip(&steps) {
+        let may_be_short = says_so || is_cut && *name == "depths";
+        assert!(*count >= if may_be_short { 1 } else { 3 }, "{name}: {found}");
+    }
     let cases = ["in_flight", "combined", "methods", "durable", "flush"]
         .map(|name| found[name].as_array().map_or(0, Vec::len));
     let rows = steps.iter().sum::<usize>() + cases.iter().sum::<usize>();

@@ -9,6 +9,7 @@ mod copy;
 mod copy_all;
 mod copy_outputs;
 mod deep;
+mod init;
 mod jobs;
 mod lost_pages;
 mod missing;

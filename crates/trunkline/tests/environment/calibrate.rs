@@ -19,7 +19,8 @@ use serde_json::Value;
 use trunkline_aio::facade::env;
 use trunkline_slow_disk::{Limit, Profile};
 
-use crate::child::{PATIENCE, Running};
+use crate::child::Running;
+use crate::fuse::PATIENCE;
 use crate::need;
 use crate::slow_disk::Home;
 use crate::verify::binary;

@@ -13,9 +13,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use trunkline_aio::clock::{self, Time};
 
-/// Time limit for each wait. The machine may be busy, so this is far longer than any wait should
-/// take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+use crate::fuse::PATIENCE;
+
 /// Between two looks at a state that nothing signals.
 const MOMENT: Duration = Duration::from_millis(10);
 

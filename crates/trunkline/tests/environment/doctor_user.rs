@@ -18,8 +18,9 @@ use trunkline_aio::facade::channel::bounded;
 use trunkline_aio::facade::thread;
 use trunkline_aio::open_rings;
 
-use crate::child::{PATIENCE, Running};
+use crate::child::Running;
 use crate::doctor::{Diagnosis, WITH_SYSCTL, doctor, make_cluster, run};
+use crate::fuse::PATIENCE;
 use crate::need;
 use crate::seccomp::{IO_URING_SETUP, run_without};
 use crate::verify::binary;

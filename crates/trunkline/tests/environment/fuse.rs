@@ -23,7 +23,9 @@ use rustix::mount::{UnmountFlags, unmount};
 use trunkline_aio::clock;
 use trunkline_aio::facade::{Arc, Mutex};
 
-use crate::child::PATIENCE;
+/// Time limit for each wait. The machine may be busy, so this is far longer than any wait should
+/// take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long the kernel may cache attributes. We turn this cache off. Otherwise, the kernel would
 /// replace a wrong file size in its cache with the correct one, and the fault would occur only

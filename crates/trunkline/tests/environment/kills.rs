@@ -19,9 +19,10 @@ use rustix::process::Signal;
 use trunkline_aio::clock;
 use trunkline_aio::facade::random::Rng;
 
-use crate::child::{PATIENCE, Running};
+use crate::child::Running;
 use crate::doctor::{make_cluster, owner};
 use crate::doctor_places::{Status, files};
+use crate::fuse::PATIENCE;
 use crate::need;
 use crate::verify::binary;
 

@@ -13,8 +13,8 @@ use trunkline_aio::{
 };
 use trunkline_format::BLOCK_SIZE;
 
-use crate::child::PATIENCE;
 use crate::cluster::{Cluster, relation};
+use crate::fuse::PATIENCE;
 use crate::fuse::{Event, Fault, Mount, Tree};
 use crate::need;
 

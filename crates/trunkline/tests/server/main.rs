@@ -10,29 +10,46 @@
 //! the servers that `cargo xtask fixtures` fetches (16, 17, 18). To test with other servers, set
 //! `TRUNKLINE_SERVERS` to a colon-separated list of directories that contain `initdb`, `pg_ctl` and
 //! `postgres`.
-#![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on ends, also in its helpers"
+)]
 
 mod binary;
 mod compound;
+#[path = "../environment/fuse.rs"]
+#[expect(dead_code, reason = "shared with the tests of hostile environments, which need all of it")]
+mod fuse;
 mod history;
+#[path = "../../../trunkline-engine/examples/compare_replay/pages.rs"]
+mod pages;
 mod server;
 mod values;
 
 mod amcheck;
+mod backups;
 mod bench;
 mod calibrate;
 mod catalogs;
 mod checksums;
 mod configuration;
 mod copies;
+mod damaged_log;
 mod differential;
 mod extension_types;
+mod faulty_log;
 mod load_script;
 mod loads;
 mod missing;
+mod moments;
 mod names;
+mod new_log;
 mod oddities;
+mod page_history;
 mod patterns;
+mod redo;
+mod replay;
 mod starts;
 mod status_files;
 mod wal;

@@ -87,6 +87,15 @@ fn installed() -> Vec<PathBuf> {
     found.into_values().collect()
 }
 
+/// The major version of the server in `bin`.
+pub(crate) fn major_of(bin: &Path) -> u32 {
+    let output = succeed(Command::new(bin.join("postgres")).arg("--version"));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let version = text.split_whitespace().nth(2).unwrap_or_default();
+    let digits: String = version.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().expect("a number")
+}
+
 /// The numbers in a version such as `16.14.0-beta.17`, up to the hyphen.
 fn numbers(version: &str) -> Vec<u32> {
     let numbers = version.split('-').next().unwrap_or_default().split('.');

@@ -30,7 +30,7 @@ const SETTINGS: [(&str, &str); 6] = [
 ];
 
 /// Random changes of a table, with savepoints and vacuums.
-fn random_changes(rng: &mut Rng) -> String {
+pub(crate) fn random_changes(rng: &mut Rng) -> String {
     let mut sql = String::from("create table changed (id int primary key, v text, n int);\n");
     sql.push_str("create index on changed (n);\n");
     for _ in 0..60 {
@@ -71,7 +71,7 @@ fn cluster(bin: &Path, seed: u64, everything: bool) -> Stopped {
 }
 
 /// The segments, in order.
-fn segments(data: &Path) -> Vec<PathBuf> {
+pub(crate) fn segments(data: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(data.join("pg_wal")).expect("read");
     let paths = entries.map(|entry| entry.expect("an entry").path());
     let is_segment = |path: &PathBuf| path.file_name().is_some_and(|name| name.len() == 24);

@@ -1,8 +1,10 @@
-//! Prints records, one line each: as `pg_waldump` does, or as JSON.
+//! Prints records, one line each: as `pg_waldump` does, or as JSON. In the history of a page, a line also
+//! says what the record means for that page.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
+use trunkline_engine::replay::PageEffect;
 use trunkline_format::Fork;
 use trunkline_format::wal::{BlockRef, LogRecord, RelationNames as _, ResourceManager, describe};
 
@@ -13,8 +15,15 @@ use crate::output::{print, print_json};
 /// How much text is collected before it is written.
 const BUFFERED: usize = 64 << 10;
 
+/// What a record means for the page whose history is printed.
+pub(in crate::inspect) struct PageMark<'m> {
+    pub(in crate::inspect) effects: &'m [PageEffect],
+    /// Whether it is one of those that rebuild the page.
+    pub(in crate::inspect) rebuilds: bool,
+}
+
 /// Writes the lines to standard output.
-pub(super) struct Printer {
+pub(in crate::inspect) struct Printer {
     is_json: bool,
     text: String,
 }
@@ -33,6 +42,17 @@ struct JsonRecord<'r> {
     description: &'r str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     blocks: Vec<JsonBlock>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<JsonPage>,
+}
+
+#[derive(Serialize)]
+struct JsonPage {
+    effects: Vec<&'static str>,
+    /// The block reference that names the page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<u8>,
+    rebuilds: bool,
 }
 
 #[derive(Serialize)]
@@ -63,14 +83,15 @@ struct JsonImage {
 }
 
 impl Printer {
-    pub(super) fn new(is_json: bool) -> Printer {
+    pub(in crate::inspect) fn new(is_json: bool) -> Printer {
         Printer { is_json, text: String::new() }
     }
 
-    pub(super) fn print(
+    pub(in crate::inspect) fn print(
         &mut self,
         found: &LogRecord<'_>,
         names: &mut Names,
+        page: Option<&PageMark<'_>>,
     ) -> Result<(), Failure> {
         let description = describe(&found.record, found.version, names);
         let header = found.record.header();
@@ -90,7 +111,11 @@ impl Printer {
                 image_length,
                 description: &description.text,
                 blocks: blocks.map(|block| json_block(block, names)).collect(),
+                page: page.map(json_page),
             });
+        }
+        if let Some(page) = page {
+            self.text.push_str(if page.rebuilds { "* " } else { "  " });
         }
         let record_length = (header.length as usize).saturating_sub(image_length);
         let _ = write!(
@@ -104,6 +129,9 @@ impl Printer {
         }
         for block in found.record.blocks() {
             self.block(block, names);
+        }
+        for meaning in page.into_iter().flat_map(|page| page.effects).filter_map(meaning) {
+            let _ = write!(self.text, ", {meaning}");
         }
         self.text.push('\n');
         if self.text.len() >= BUFFERED { self.flush() } else { Ok(()) }
@@ -133,8 +161,38 @@ impl Printer {
     }
 
     /// Writes what is left.
-    pub(super) fn finish(mut self) -> Result<(), Failure> {
+    pub(in crate::inspect) fn finish(mut self) -> Result<(), Failure> {
         self.flush()
+    }
+}
+
+/// What a block reference doesn't show.
+fn meaning(effect: &PageEffect) -> Option<&'static str> {
+    match effect {
+        PageEffect::Image { .. } | PageEffect::Init { .. } | PageEffect::Change { .. } => None,
+        PageEffect::Derived => Some("clears bits of this page"),
+        PageEffect::Created => Some("creates the file"),
+        PageEffect::Copied => Some("copies the database"),
+        PageEffect::CutOff => Some("cuts this page off"),
+        PageEffect::Removed => Some("removes the file"),
+    }
+}
+
+fn json_page(page: &PageMark<'_>) -> JsonPage {
+    let named = |effect: &PageEffect| match *effect {
+        PageEffect::Image { reference } => ("image", Some(reference)),
+        PageEffect::Init { reference } => ("init", Some(reference)),
+        PageEffect::Change { reference } => ("change", Some(reference)),
+        PageEffect::Derived => ("derived", None),
+        PageEffect::Created => ("created", None),
+        PageEffect::Copied => ("copied", None),
+        PageEffect::CutOff => ("cut_off", None),
+        PageEffect::Removed => ("removed", None),
+    };
+    JsonPage {
+        effects: page.effects.iter().map(|effect| named(effect).0).collect(),
+        reference: page.effects.iter().find_map(|effect| named(effect).1),
+        rebuilds: page.rebuilds,
     }
 }
 

@@ -4,14 +4,7 @@ use trunkline_format::Lsn;
 
 /// Parses an LSN.
 pub(super) fn parse_lsn(text: &str) -> Result<Lsn, &'static str> {
-    let half = |digits: &str| {
-        let is_valid =
-            (1..=8).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_valid.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
-    };
-    let parts = text.split_once('/').and_then(|(high, low)| Some((half(high)?, half(low)?)));
-    let (high, low) = parts.ok_or("expected two hexadecimal numbers, such as 0/1A3F0C8")?;
-    Ok(Lsn(high << 32 | low))
+    Lsn::parse(text).ok_or("expected two hexadecimal numbers, such as 0/1A3F0C8")
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use trunkline_engine::datadir::{DataDir, OpenOptions};
+use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::RelationLocator;
 use trunkline_format::Oid;
 use trunkline_format::wal::{RelFileLocator, RelationNames as LogNames};
@@ -16,7 +17,7 @@ use crate::options::{Context, DatabaseArgs};
 const DEFAULT_TABLESPACE: u32 = 1663;
 
 /// Looks up names, or knows none.
-pub(super) struct Names(Option<RelationNames>);
+pub(in crate::inspect) struct Names(Option<RelationNames>);
 
 impl Names {
     /// Opens the catalogs of the data directory, if there is one. A log that lies elsewhere has
@@ -26,7 +27,8 @@ impl Names {
         let Some(directory) = context.global.pgdata().filter(|_| is_of_cluster) else {
             return Names(None);
         };
-        let options = OpenOptions { force_unclean: context.global.force_unclean };
+        let options =
+            OpenOptions { force_unclean: context.global.force_unclean, ..OpenOptions::default() };
         let dir = DataDir::open(directory, options).map_err(Failure::from);
         let mapping = &context.global.tablespace_mapping;
         let dir = dir.and_then(|dir| dir.with_tablespaces(mapping).map_err(Failure::from));
@@ -37,6 +39,18 @@ impl Names {
                 Names(None)
             }
         }
+    }
+}
+
+impl Names {
+    /// The names in a data directory that is open, if its catalogs can be read.
+    pub(in crate::inspect) fn of(dir: &DataDir, settings: &Settings) -> Names {
+        Names(RelationNames::open(dir, settings))
+    }
+
+    /// No names.
+    pub(in crate::inspect) fn unknown() -> Names {
+        Names(None)
     }
 }
 

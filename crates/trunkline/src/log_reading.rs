@@ -1,0 +1,125 @@
+//! **Reading a log to its end**, for all commands that do.
+//!
+//! `pg_waldump` reports every end of a log as an error. We look at the reason: a log may end where
+//! nothing was written yet, or where a recycled file has kept old pages, but only if no later file
+//! continues it and the control file's checkpoint is not behind that place. Anything else is a
+//! finding, with segment and position.
+
+use std::path::Path;
+
+use trunkline_engine::datadir::read_control_file;
+use trunkline_engine::log_files::{LogFiles, SegmentCursor};
+use trunkline_format::Lsn;
+use trunkline_format::wal::{LogChunk, LogEnd, LogEvent, LogReader};
+
+use crate::data_dir::resolve_link;
+use crate::exit::{Exit, Failure, message};
+
+/// The log of a data directory.
+pub(crate) fn of_cluster(root: &Path, timeline: Option<u32>) -> Result<LogFiles, Failure> {
+    let control = match read_control_file(&root.join("global/pg_control")) {
+        Ok(control) => Some(control),
+        Err(error) => {
+            let text = "the log is read without the control file";
+            message("warning", format_args!("{error}; {text}"));
+            None
+        }
+    };
+    let folder = resolve_link(&root.join("pg_wal"));
+    Ok(LogFiles::of_folders(&[folder], timeline, control.as_ref())?)
+}
+
+/// Prints a note: the log goes on behind a record that was lost.
+pub(crate) fn note_overwritten(record: Lsn, page: Lsn) {
+    let text = "was cut off by a crash; the log continues at";
+    message("note", format_args!("the record at {record} {text} {page}"));
+}
+
+/// Why reading ended.
+pub(crate) enum Stop {
+    /// A record at or after `--to`.
+    Bound,
+    /// The log has no next record.
+    End(LogEnd),
+    /// There is no file for the segment that contains this place. The last record may be cut.
+    NoSegment { place: Lsn, cut: Option<Lsn> },
+    /// The file ends before this place.
+    CutFile { place: Lsn, length: u64 },
+}
+
+/// Passes on what the reader finds, up to the end.
+pub(crate) fn read(
+    reader: &mut LogReader,
+    segments: &LogFiles,
+    to: Option<Lsn>,
+    consume: &mut dyn FnMut(LogEvent<'_>) -> Result<(), Failure>,
+) -> Result<Stop, Failure> {
+    let (mut cursor, mut buffer) = (SegmentCursor::default(), Vec::new());
+    loop {
+        let place = reader.wanted();
+        // The end of a segment may be the bound: then the next one may be missing.
+        if !reader.is_inside_record() && to.is_some_and(|to| reader.position() >= to) {
+            return Ok(Stop::Bound);
+        }
+        let cut = reader.is_inside_record().then(|| reader.position());
+        let Some(length) = segments.read(&mut cursor, place, &mut buffer)? else {
+            return Ok(Stop::NoSegment { place, cut });
+        };
+        let chunk = LogChunk { start: place, bytes: &buffer };
+        if !chunk.has_page(place) {
+            return Ok(Stop::CutFile { place, length });
+        }
+        while let Some(event) = reader.next(&chunk) {
+            match event {
+                LogEvent::Record(record) if to.is_some_and(|to| record.start >= to) => {
+                    return Ok(Stop::Bound);
+                }
+                LogEvent::End(end) => return Ok(Stop::End(end)),
+                event => consume(event)?,
+            }
+        }
+    }
+}
+
+impl Stop {
+    /// Whether the log may end like this.
+    pub(crate) fn verdict(self, to: Option<Lsn>, segments: &LogFiles) -> Result<Exit, Failure> {
+        let (record, place, reason, is_usual) = match self {
+            Stop::Bound => return Ok(Exit::Good),
+            Stop::End(end) => (end.record, end.place, end.reason.to_string(), {
+                // A log that begins with an invalid page is none.
+                end.reason.is_usual() && !segments.is_first_page(end.place)
+            }),
+            Stop::NoSegment { place, cut } => {
+                let name = segments.name(place);
+                let reason = format!("there is no segment {name}");
+                (cut.unwrap_or(place), place, reason, true)
+            }
+            Stop::CutFile { place, length } => {
+                let expected = segments.identity().segment_size.bytes();
+                let reason = format!("the file has {length} bytes, expected {expected}");
+                (place, place, reason, false)
+            }
+        };
+        let at = format!("log ends at {record} in segment {}", segments.name(record));
+        let page = format!(", on the page at {place} in segment {}", segments.name(place));
+        let page = if record == place { "" } else { &*page };
+        let text = format!("{at}{page}: {reason}");
+        if !is_usual {
+            return Err(Failure::findings(text));
+        }
+        if let Some(later) = segments.continues_after(place) {
+            let later = later.display();
+            return Err(Failure::findings(format_args!("{text}; but it goes on in \"{later}\"")));
+        }
+        if let Some(checkpoint) = segments.checkpoint().filter(|checkpoint| record <= *checkpoint) {
+            let text = format!("{text}; but the control file has a checkpoint at {checkpoint}");
+            return Err(Failure::findings(text));
+        }
+        if let Some(to) = to {
+            return Err(Failure::findings(format_args!("{text}; --to is {to}")));
+        }
+        message("note", text);
+        Ok(Exit::Good)
+    }
+}
