@@ -22,8 +22,8 @@ const ACCEPTED_SKIPS: [&str; 1] = ["no pg_checksums "];
 
 /// The reasons to skip a part of a test that are accepted in CI and in soak tests. npm's servers
 /// don't have these programs either.
-pub(crate) const ACCEPTED_PART_SKIPS: [&str; 3] =
-    ["no pg_dump ", "no pg_resetwal ", "no pg_upgrade "];
+pub(crate) const ACCEPTED_PART_SKIPS: [&str; 4] =
+    ["no pg_dump ", "no pg_resetwal ", "no pg_upgrade ", "no pg_waldump "];
 
 /// Which steps to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,8 +25,8 @@ use crate::invocation::Invocation;
 use crate::tree::Checkout;
 use cluster::{fingerprint, is_current, publish};
 use scratch::{Scratch, succeed};
-pub(crate) use server::is_root;
-use server::{Account, Server};
+use server::Server;
+pub(crate) use server::{Account, is_root};
 
 /// Clusters unpacked from archives.
 const ARCHIVES: [&str; 2] = ["pg18", "pg19"];

@@ -9,7 +9,9 @@ mod access_paths;
 mod bare_root;
 mod calibrate;
 mod choice;
+mod crash;
 mod record;
+mod redo;
 mod stress;
 
 use std::time::Instant;
@@ -58,12 +60,21 @@ usage: cargo xtask soak <name>
                    300 random predicates, joins and sort orders for each of the servers in these
                    folders, by each access path; needs psql of Debian's package postgresql-15 for
                    servers without their own
+  redo BIN...      30 random logs of each of the servers in these folders, with images of all pages,
+                   which are compared with what our redo makes of the records
+  crash [ROUNDS] BIN...
+                   kill -9 of each server in 100 rounds at random moments of a random load, or base
+                   backups; its directory is read, and compared with what the server recovers; needs
+                   psql. BIN may be ROOT:BIN, for a server that needs chroot
+  until [TRANSACTIONS] BIN...
+                   a backup of each server and a million transactions, read as of ten restore points
+                   and compared with a server that recovers to each; needs psql. BIN as for crash
   checksums BIN... only what pg_checksums finds in random databases, with and without damage
 
 A folder BIN has the programs of a PostgreSQL 15 to 19 with pg_checksums, such as
 /usr/lib/postgresql/18/bin of Debian's package postgresql-18. Parts of a test that need pg_dump,
-pg_resetwal or pg_upgrade are left out if the folder doesn't have them. For access-paths, initdb,
-pg_ctl and postgres are enough.";
+pg_resetwal or pg_upgrade are left out if the folder doesn't have them. For access-paths and
+redo, initdb, pg_ctl and postgres are enough.";
 
 /// Runs one soak test and records the result.
 pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
@@ -81,6 +92,9 @@ pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
         ("servers", [_, ..]) => |checkout, bins| servers(checkout, bins, ""),
         ("random-queries", [_, ..]) => random_queries,
         ("access-paths", [_, ..]) => access_paths::run,
+        ("redo", [_, ..]) => redo::run,
+        ("crash", args) if crash::arguments(args).is_some() => crash::run,
+        ("until", args) if crash::until_arguments(args).is_some() => crash::until,
         ("checksums", [_, ..]) => |checkout, bins| servers(checkout, bins, "checksums::"),
         _ => return Err(Failure::usage(USAGE)),
     };
@@ -197,6 +211,11 @@ mod tests {
             &["checksums"],
             &["random-queries"],
             &["access-paths"],
+            &["redo"],
+            &["crash"],
+            &["crash", "7"],
+            &["until"],
+            &["until", "7"],
             &["choice"],
             &["faults", "more"],
             &["calibrate", "more"],
