@@ -38,7 +38,7 @@ pub use fault::Fault;
 pub use key::{Key, KeyColumn};
 pub use layout::{KeyLayout, Step};
 pub(crate) use numeric::compare as numeric_order;
-pub use order::Order;
+pub use order::{Order, unpadded};
 pub use page::{BtreePage, MAX_LEVELS, Meta};
 pub(crate) use page::{DELETED, HALF_DEAD, INCOMPLETE_SPLIT, LEAF, MAGIC, META, ROOT, SPECIAL};
 pub use range_scan::{Children, LeafEnd};

@@ -5,7 +5,7 @@
 //! access the catalog.
 
 use trunkline_aio::facade::Arc;
-use trunkline_format::btree::{Entry, Order};
+use trunkline_format::btree::{Entry, Order, unpadded};
 use trunkline_format::catalog::{IndexRow, RelationKind};
 use trunkline_format::deform::Attribute;
 use trunkline_format::text_output::Type;
@@ -63,6 +63,8 @@ pub(super) struct CheckedIndex {
     /// For each column of the index, the corresponding column of the table (numbered from 0), or
     /// `None` if it is an expression.
     pub(super) sources: Vec<Option<usize>>,
+    /// For each column of the index, whether its operator class ignores trailing blanks.
+    blanks_ignored: Vec<bool>,
     /// Whether it is a partial index.
     pub(super) partial: bool,
     /// Whether it is a unique index.
@@ -72,6 +74,17 @@ pub(super) struct CheckedIndex {
 }
 
 impl CheckedIndex {
+    /// Returns the part of a payload that must be the same in the row and in its entry. For
+    /// `bpchar`, that is the value without trailing blanks: PostgreSQL takes keys that compare as
+    /// equal for identical when it splits a posting list (`_bt_swap_posting`). In a column without
+    /// a length, an entry can therefore end up with the blanks of another row.
+    pub(super) fn significant<'p>(&self, column: usize, payload: &'p [u8]) -> &'p [u8] {
+        match self.blanks_ignored.get(column) {
+            Some(true) => unpadded(payload),
+            _ => payload,
+        }
+    }
+
     /// Whether another entry could have a key that is equal to this entry's key. If a key contains
     /// a null, it isn't equal to any other key, unless the index is `NULLS NOT DISTINCT`.
     pub(super) fn can_equal(&self, entry: &Entry<'_>) -> bool {
@@ -165,8 +178,22 @@ fn index(
     };
     let source = |number: &i16| usize::try_from(*number).ok()?.checked_sub(1);
     let sources: Vec<_> = row.columns.iter().map(source).collect();
+    let ignores_blanks = |class: &Oid| {
+        let class = database.operator_class(*class);
+        class.is_some_and(|class| Order::ignores_trailing_blanks(class.family))
+    };
+    let blanks_ignored = row.classes.iter().map(ignores_blanks).collect();
     debug_assert_ne!(row.index, Oid(0));
     let full_name = full_name(database, relation);
     let IndexRow { partial, unique, nulls_not_distinct: nulls_equal, .. } = *row;
-    Some(CheckedIndex { full_name, name, index, sources, partial, unique, nulls_equal })
+    Some(CheckedIndex {
+        full_name,
+        name,
+        index,
+        sources,
+        blanks_ignored,
+        partial,
+        unique,
+        nulls_equal,
+    })
 }

@@ -66,7 +66,7 @@ impl<'l, 's, 'u> EntryCollector<'l, 's, 'u> {
             };
             // An entry with a posting list adds one TID for each row, and all of them have the same
             // hash.
-            match hash_entry(self.index.index.layout(), &entry, &self.known) {
+            match hash_entry(self.index, &entry, &self.known) {
                 Ok(hash) => self.entries.add(&entry, hash),
                 Err(_) => self.entries.set_incomplete(),
             }

@@ -4,7 +4,8 @@
 //! function doesn't have to withstand attacks. We can change it at any time, because hashes are
 //! never stored.
 
-use trunkline_format::btree::{Entry, Fault, KeyLayout};
+use super::checked_table::CheckedIndex;
+use trunkline_format::btree::{Entry, Fault};
 
 /// A hash of an index key, computed from the payloads of the key's columns. If two keys are
 /// different, the chance that they nevertheless have the same hash is 1 in 2⁶⁴.
@@ -45,21 +46,22 @@ impl KeyHash {
 /// Hashes those columns of an entry for which `known` is true. We decompress the values first,
 /// because a value can be compressed in an index even if it's stored uncompressed in the table.
 pub(super) fn hash_entry(
-    layout: &KeyLayout,
+    index: &CheckedIndex,
     entry: &Entry<'_>,
     known: &[bool],
 ) -> Result<u64, Fault> {
+    let layout = index.index.layout();
     let mut hash = KeyHash::new();
     let mut room = Vec::new();
-    let columns = layout.attributes(entry).zip(layout.columns()).zip(known).zip(1..);
-    for (((stored, column), known), number) in columns {
+    let columns = layout.attributes(entry).zip(layout.columns()).zip(known).zip(1..).enumerate();
+    for (at, (((stored, column), known), number)) in columns {
         let stored = stored?;
         if !known {
             continue;
         }
         let payload = stored.map(|stored| column.payload(stored, &mut room)).transpose();
-        let fault = Fault::Value { item: entry.item(), column: number };
-        hash = hash.column(payload.map_err(|_| fault)?);
+        let payload = payload.map_err(|_| Fault::Value { item: entry.item(), column: number })?;
+        hash = hash.column(payload.map(|payload| index.significant(at, payload)));
     }
     Ok(hash.finish())
 }

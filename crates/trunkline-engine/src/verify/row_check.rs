@@ -306,7 +306,8 @@ impl<'t> RowCheck<'t> {
     fn key(&self, row: &PendingRow<'_>, index: &CheckedIndex) -> Option<u64> {
         let mut hash = KeyHash::new();
         let mut room = Vec::new();
-        for (source, stored_as) in index.sources.iter().zip(index.index.layout().columns()) {
+        let columns = index.sources.iter().zip(index.index.layout().columns()).enumerate();
+        for (at, (source, stored_as)) in columns {
             let Some(source) = *source else { continue };
             let (cell, column) = (*row.cells.get(source)?, self.table.columns.get(source)?);
             if matches!(cell, Cell::Invalid) {
@@ -317,7 +318,7 @@ impl<'t> RowCheck<'t> {
             if stored_as.attribute.len == -2 {
                 payload = payload.and_then(|name| name.split(|byte| *byte == 0).next());
             }
-            hash = hash.column(payload);
+            hash = hash.column(payload.map(|payload| index.significant(at, payload)));
         }
         Some(hash.finish())
     }

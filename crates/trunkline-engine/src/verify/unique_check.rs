@@ -313,7 +313,7 @@ impl Hashes {
     /// equal to another key.
     fn leaf(&mut self, index: &CheckedIndex, page: &BtreePage<'_>) {
         for entry in page.entries().flatten().filter(|entry| !entry.is_dead()) {
-            let Ok(hash) = hash_entry(index.index.layout(), &entry, &self.keys) else { continue };
+            let Ok(hash) = hash_entry(index, &entry, &self.keys) else { continue };
             if hash < self.from || self.below.is_some_and(|end| hash >= end) {
                 continue;
             }

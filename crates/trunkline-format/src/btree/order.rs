@@ -101,6 +101,12 @@ impl Order {
         }
     }
 
+    /// Returns true if the operator family ignores trailing blanks (`bpchar_ops` and
+    /// `bpchar_pattern_ops`), in whatever collation.
+    pub fn ignores_trailing_blanks(family: Oid) -> bool {
+        matches!(family.0, 426 | 2097)
+    }
+
     /// Compares two payloads; `None` if we don't know their order.
     #[inline]
     pub fn compare(self, left: &[u8], right: &[u8]) -> Option<Ordering> {
@@ -142,8 +148,8 @@ fn by<T: Number + Ord>(left: &[u8], right: &[u8]) -> Option<Ordering> {
     Some(T::first_of(left)?.cmp(&T::first_of(right)?))
 }
 
-/// `bytes` without trailing blanks, like `bpchartruelen`.
-fn unpadded(bytes: &[u8]) -> &[u8] {
+/// Returns `bytes` without trailing blanks, like `bpchartruelen`.
+pub fn unpadded(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
     bytes.get(..end).unwrap_or_default()
 }

@@ -71,6 +71,15 @@ const SHRUNK: &[&str] = &[
     "update pg_index set indisvalid = false where indrelid = (select reltoastrelid from pg_class \
      where relname = 'stale')",
     "truncate stale",
+    // In 17.10, a row that is inserted between the rows of a posting list gets an entry with the key
+    // of another row, if the keys compare as equal. These keys differ in trailing blanks. (amcheck
+    // reports such rows as not indexed. 15.20 doesn't deduplicate such an index.)
+    "create table blanks (k bpchar)",
+    "create index blanks_k on blanks (k)",
+    "insert into blanks select '' from generate_series(1, 9000)",
+    "delete from blanks where ctid > '(2,0)' and ctid < '(20,0)' and ctid::text ~ '[13579].$'",
+    "vacuum blanks",
+    "insert into blanks select ' ' from generate_series(1, 900)",
 ];
 
 fn filled(bin: &Path) -> Server {
@@ -140,6 +149,9 @@ fn a_valid_cluster_has_no_findings() {
             "{major}: {compared} of {expected}, {shared} shared"
         );
         let (code, out, err) = run(&stopped.data(), &["verify", "-d", "latin"]);
+        assert_eq!((code, err.as_str()), (0, ""), "{major}: {out}");
+        let deep = ["verify", "-d", "latin", "public.blanks", "--deep"];
+        let (code, out, err) = run(&stopped.data(), &deep);
         assert_eq!((code, err.as_str()), (0, ""), "{major}: {out}");
         for (table, unproven) in [("public.seen_all", 1), ("public.cut", 0)] {
             let (code, out, err) =
