@@ -13,6 +13,7 @@ mod crash;
 mod record;
 mod redo;
 mod stress;
+mod writers;
 
 use std::time::Instant;
 
@@ -69,6 +70,8 @@ usage: cargo xtask soak <name>
   until [TRANSACTIONS] BIN...
                    a backup of each server and a million transactions, read as of ten restore points
                    and compared with a server that recovers to each; needs psql. BIN as for crash
+  writers BIN...   200 kills of a process that writes into a cluster of our own, for each of the servers of
+                   18 in these folders: our recovery and the server's must make the same files
   checksums BIN... only what pg_checksums finds in random databases, with and without damage
 
 A folder BIN has the programs of a PostgreSQL 15 to 19 with pg_checksums, such as
@@ -95,6 +98,7 @@ pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
         ("redo", [_, ..]) => redo::run,
         ("crash", args) if crash::arguments(args).is_some() => crash::run,
         ("until", args) if crash::until_arguments(args).is_some() => crash::until,
+        ("writers", [_, ..]) => writers::run,
         ("checksums", [_, ..]) => |checkout, bins| servers(checkout, bins, "checksums::"),
         _ => return Err(Failure::usage(USAGE)),
     };

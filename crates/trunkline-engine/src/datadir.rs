@@ -272,6 +272,14 @@ impl DataDir {
     }
 }
 
+/// The server that a directory's `postmaster.pid` names.
+///
+/// # Errors
+/// The file can't be read.
+pub(crate) fn running_server(directory: &Path) -> Result<Server, DataDirError> {
+    read_server(directory, false)
+}
+
 /// Reads a directory's `postmaster.pid` and looks up its process. In a copy of a directory, the file may
 /// name the server of the original.
 fn read_server(directory: &Path, may_be_copy: bool) -> Result<Server, DataDirError> {

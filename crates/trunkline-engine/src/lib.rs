@@ -127,6 +127,10 @@ cfg_if::cfg_if! {
         pub mod storage;
         pub mod log;
         pub mod log_writer;
+        mod page_reader;
+        mod durable_page;
+        mod control_writer;
+        pub mod recovery;
         mod waiting;
         mod window;
         pub mod pool;
@@ -146,6 +150,9 @@ cfg_if::cfg_if! {
         pub mod verify;
         pub mod prewarm;
         pub mod engine;
+        pub mod page_change;
+        pub mod heap_writer;
+        pub mod writable_cluster;
     }
 }
 

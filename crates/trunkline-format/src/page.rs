@@ -92,6 +92,12 @@ impl PageHeader {
     }
 }
 
+/// Sets the LSN of a page (`PageSetLSN`).
+pub fn set_lsn(page: &mut PageBytes, lsn: Lsn) {
+    page[..4].copy_from_slice(&lsn.high().to_le_bytes());
+    page[4..8].copy_from_slice(&lsn.low().to_le_bytes());
+}
+
 /// `PageIsNew`: `pd_upper` is 0. New pages have no checksum.
 pub fn is_new(page: &PageBytes) -> bool {
     page[14] == 0 && page[15] == 0

@@ -57,6 +57,59 @@ pub struct NewTuple<'a> {
     pub data: &'a [u8],
 }
 
+/// In `t_infomask2` of a new version on the page of the old one.
+const HEAP_ONLY: u16 = 0x8000;
+/// In `t_infomask` of the new version of an update.
+const UPDATED: u16 = 0x2000;
+
+/// How a tuple comes into being.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// It is inserted.
+    Insert,
+    /// It is the new version of a row.
+    Update,
+    /// The same, on the page of the old version, and without index entries.
+    HotUpdate,
+}
+
+impl NewTuple<'_> {
+    /// The length of the tuple on a page in bytes, before it is rounded up to 8.
+    pub fn length(&self) -> usize {
+        self.hoff() + self.data.len()
+    }
+
+    /// Where the attributes begin: at most 224, because the null bitmap has at most 200 bytes.
+    fn hoff(&self) -> usize {
+        (usize::from(TUPLE_HEADER_SIZE) + self.nulls.len()).next_multiple_of(8)
+    }
+
+    fn infomask(&self) -> u16 {
+        let nulls = if self.nulls.is_empty() { 0 } else { HAS_NULL };
+        let var_width = if self.var_width { HAS_VAR_WIDTH } else { 0 };
+        XMAX_INVALID | nulls | var_width
+    }
+
+    /// The tuple as WAL records contain it: `xl_heap_header`, then the tuple without its fixed header. The
+    /// inserting transaction is not part of it.
+    pub fn to_record(&self, origin: Origin) -> Vec<u8> {
+        let (heap_only, updated) = match origin {
+            Origin::Insert => (0, 0),
+            Origin::Update => (0, UPDATED),
+            Origin::HotUpdate => (HEAP_ONLY, UPDATED),
+        };
+        let hoff = self.hoff();
+        let mut bytes = Vec::with_capacity(self.length());
+        bytes.extend_from_slice(&(self.natts | heap_only).to_le_bytes());
+        bytes.extend_from_slice(&(self.infomask() | updated).to_le_bytes());
+        bytes.push(hoff as u8);
+        bytes.extend_from_slice(self.nulls);
+        bytes.resize(5 + hoff - usize::from(TUPLE_HEADER_SIZE), 0);
+        bytes.extend_from_slice(self.data);
+        bytes
+    }
+}
+
 /// A heap page under construction.
 ///
 /// ```
@@ -159,13 +212,7 @@ impl HeapPageBuilder {
 
     fn put_tuple(&mut self, start: u16, item: u16, tuple: &NewTuple<'_>, hoff: u16) {
         let xmin = tuple.xmin.unwrap_or(FROZEN_XID);
-        let mut mask = XMAX_INVALID;
-        if !tuple.nulls.is_empty() {
-            mask |= HAS_NULL;
-        }
-        if tuple.var_width {
-            mask |= HAS_VAR_WIDTH;
-        }
+        let mut mask = tuple.infomask();
         if tuple.xmin.is_none() {
             mask |= XMIN_FROZEN;
         }

@@ -32,6 +32,7 @@ use crate::options::{
 use crate::prewarm::PrewarmArgs;
 #[cfg(feature = "sql")]
 use crate::query::QueryArgs;
+use crate::recover::RecoverArgs;
 #[cfg(feature = "sql")]
 use crate::serve::ServeArgs;
 use crate::slow_disk::{HelperArgs, SlowDiskArgs};
@@ -76,6 +77,12 @@ pub(crate) enum Command {
     /// The cluster has no catalogs yet, so neither a server nor trunkline can run queries on it. It is
     /// for programs that write to it with trunkline's libraries. Nothing is overwritten.
     Init(InitArgs),
+    /// Recover a cluster that trunkline init has made, after a crash of a program that wrote to it.
+    ///
+    /// The write-ahead log is applied to the files, as a server does when it starts after a crash, and
+    /// the cluster is shut down. Any other directory is refused: trunkline reads those with their log
+    /// replayed in memory, and never writes to them.
+    Recover(WithIo<RecoverArgs>),
     /// Check base backups.
     #[command(subcommand)]
     Backup(Box<BackupCommand>),
@@ -316,6 +323,7 @@ impl Command {
             | Command::SlowDisk(_)
             | Command::SlowDiskHelper(_)
             | Command::Init(_)
+            | Command::Recover(_)
             | Command::Completions(_)
             | Command::Man(_)
             | Command::ProbeRings(_) => Some(&[]),
@@ -333,6 +341,7 @@ impl Command {
             }
             Command::Tables(command) => (Some(&command.io), None),
             Command::Doctor(command) => (Some(&command.io), None),
+            Command::Recover(command) => (Some(&command.io), None),
             Command::Bench(command) => (Some(&command.io), Some(&command.pool)),
             Command::Copy(command) => (Some(&command.io), Some(&command.pool)),
             #[cfg(feature = "sql")]

@@ -51,6 +51,7 @@ mod prewarm;
 mod progress;
 #[cfg(feature = "sql")]
 mod query;
+mod recover;
 mod replay_options;
 mod report_files;
 #[cfg(feature = "sql")]
@@ -92,6 +93,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     let context = cli.context()?;
     match &cli.command {
         Command::Init(args) => init::run(&context, args),
+        Command::Recover(command) => recover::run(&context, &command.args),
         Command::Inspect(command) => inspect::run(&context, command),
         Command::Verify(command) => verify::run(&context, &command.args),
         Command::Backup(command) => backup::run(&context, command),

@@ -126,6 +126,11 @@ impl EngineBuilder {
         Self { files: Files::Writable(Arc::new(system)), ..self }
     }
 
+    /// As [`EngineBuilder::writable_file_system`], for a file system that others use, too.
+    pub fn writable_files(self, system: Arc<dyn WritableFiles>) -> Self {
+        Self { files: Files::Writable(system), ..self }
+    }
+
     /// Sets the write-ahead log. We don't write a dirty page until the log is durable up to that
     /// page's LSN. If you don't set a log, changes aren't logged.
     pub fn log(self, log: impl Log + 'static) -> Self {

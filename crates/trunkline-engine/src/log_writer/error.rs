@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trunkline_aio::Cancelled;
+use trunkline_format::Lsn;
 use trunkline_format::wal::NewRecordError;
 
+use crate::log::LogError;
 use crate::new_cluster::MARKER;
 
 /// Why WAL can't be written.
@@ -34,6 +36,12 @@ pub enum LogWriterError {
         /// The segment, or its temporary file.
         path: PathBuf,
         /// The system call's error.
+        source: Arc<io::Error>,
+    },
+    /// A flush up to a position that the WAL doesn't have.
+    #[error("could not flush the WAL: {source}")]
+    Flush {
+        /// The reason.
         source: Arc<io::Error>,
     },
     /// The directory was not made by [`crate::new_cluster`], so it is only read.
@@ -71,6 +79,14 @@ pub enum LogWriterError {
         /// What is left of the room in bytes.
         left: u64,
     },
+    /// A shutdown checkpoint is not where it says.
+    #[error(
+        "another session has inserted a WAL record at {place}, where the shutdown checkpoint should be"
+    )]
+    NotAlone {
+        /// The position.
+        place: Lsn,
+    },
     /// A run of the engine can't write more.
     #[error("32 TB of WAL have been written since the engine started; restart it to continue")]
     Exhausted,
@@ -83,7 +99,18 @@ pub enum LogWriterError {
 }
 
 impl LogWriterError {
-    pub(super) fn file(operation: &'static str, path: &Path, source: io::Error) -> Self {
+    /// What [`Log::flush`](crate::log::Log::flush) of a [`LogWriter`](super::LogWriter) has reported.
+    pub(crate) fn flush(error: LogError) -> Self {
+        match error {
+            LogError::Cancelled => Self::Cancelled(Cancelled),
+            LogError::Flush { source, .. } => match source.downcast::<Self>() {
+                Ok(error) => error,
+                Err(source) => Self::Flush { source: Arc::new(source) },
+            },
+        }
+    }
+
+    pub(crate) fn file(operation: &'static str, path: &Path, source: io::Error) -> Self {
         Self::File { operation, path: path.to_owned(), source: Arc::new(source) }
     }
 }

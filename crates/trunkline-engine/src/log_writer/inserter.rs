@@ -10,14 +10,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use trunkline_aio::facade::atomic::Ordering;
+use trunkline_format::control::Checkpoint;
 use trunkline_format::wal::{ImagePolicy, NewRecord, RecordBuffer};
 
 use super::error::LogWriterError;
 use super::reservation::Reserved;
 use super::room::{Room, worst_case_bytes};
-use super::writer::{LogWriter, RecordLocation};
+use super::writer::{LogWriter, RecordLocation, VERSION};
 
-/// `CHECKPOINT_REDO`: an operation of the manager `XLOG` (0).
+/// Operations of the manager `XLOG` (0).
+const CHECKPOINT_SHUTDOWN: u8 = 0x00;
+const CHECKPOINT_ONLINE: u8 = 0x10;
 const CHECKPOINT_REDO: u8 = 0xE0;
 
 /// One session's insertion slot and record buffer (compare a WAL insertion lock).
@@ -80,6 +83,38 @@ impl Inserter {
         self.log.redo.store(location.start.0, Ordering::SeqCst);
         self.log.reservations.end_exclusive(&reserved);
         Ok(location)
+    }
+
+    /// Inserts the record of a shutdown checkpoint, whose redo point is the record itself. Nothing else may insert
+    /// records meanwhile, or after it.
+    ///
+    /// # Errors
+    /// As for [`Inserter::insert`]; [`LogWriterError::NotAlone`] if another session has inserted a record.
+    pub fn insert_shutdown(
+        &mut self,
+        room: &mut Room,
+        checkpoint: &Checkpoint,
+    ) -> Result<RecordLocation, LogWriterError> {
+        let main_data: &[&[u8]] = &[&checkpoint.to_record(VERSION)];
+        let location =
+            self.insert(room, &NewRecord::plain(0, CHECKPOINT_SHUTDOWN, 0, main_data))?;
+        match location.start == checkpoint.redo {
+            true => Ok(location),
+            false => Err(LogWriterError::NotAlone { place: checkpoint.redo }),
+        }
+    }
+
+    /// Inserts the record that a checkpoint is complete.
+    ///
+    /// # Errors
+    /// As for [`Inserter::insert`].
+    pub fn end_checkpoint(
+        &mut self,
+        room: &mut Room,
+        checkpoint: &Checkpoint,
+    ) -> Result<RecordLocation, LogWriterError> {
+        let main_data: &[&[u8]] = &[&checkpoint.to_record(VERSION)];
+        self.insert(room, &NewRecord::plain(0, CHECKPOINT_ONLINE, 0, main_data))
     }
 
     fn check_length(&self, room: &Room) -> Result<(), LogWriterError> {

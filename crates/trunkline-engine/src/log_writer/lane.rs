@@ -43,8 +43,8 @@ impl OpenSegment {
     }
 }
 
-/// A session, memory to write from, and an open segment.
-pub(super) struct Lane {
+/// A session, memory to write from, and an open segment. The control file and recovery write through lanes, too.
+pub(crate) struct Lane {
     session: Session,
     slots: Slots<()>,
     segment: Option<OpenSegment>,
@@ -55,7 +55,7 @@ impl Lane {
     ///
     /// # Errors
     /// [`LogWriterError::Resources`].
-    pub(super) fn new(aio: &Aio) -> Result<Self, LogWriterError> {
+    pub(crate) fn new(aio: &Aio) -> Result<Self, LogWriterError> {
         let missing = |what| LogWriterError::Resources { what };
         let session = aio.session().map_err(|_| missing("session of the I/O instance"))?;
         let lease = aio.region().lease((BUFFER / BLOCK_SIZE) as u32);
@@ -112,6 +112,17 @@ impl Lane {
         Ok(())
     }
 
+    /// Writes these bytes at `offset`.
+    ///
+    /// # Errors
+    /// As for [`Lane::write`].
+    pub(crate) fn write_bytes(&mut self, file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write(file, offset, bytes.len() as u64, |done, piece| {
+            let from = done as usize;
+            piece.copy_from_slice(&bytes[from..from + piece.len()]);
+        })
+    }
+
     /// Writes `length` zeros at `offset`.
     ///
     /// # Errors
@@ -124,7 +135,7 @@ impl Lane {
     ///
     /// # Errors
     /// The sync failed. It must not be repeated.
-    pub(super) fn sync(&mut self, file: &File, metadata: bool) -> io::Result<()> {
+    pub(crate) fn sync(&mut self, file: &File, metadata: bool) -> io::Result<()> {
         let io = acquire(&mut self.session)?;
         if metadata {
             io.fsync(file, &mut self.slots, SLOT);

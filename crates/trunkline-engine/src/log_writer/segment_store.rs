@@ -22,7 +22,7 @@ use super::lane::Lane;
 use crate::storage::WritableFiles;
 
 /// The directory with the segments.
-pub(super) struct SegmentStore {
+pub(crate) struct SegmentStore {
     files: Arc<dyn WritableFiles>,
     directory: PathBuf,
     timeline: u32,
@@ -30,7 +30,7 @@ pub(super) struct SegmentStore {
 }
 
 impl SegmentStore {
-    pub(super) fn new(
+    pub(crate) fn new(
         files: Arc<dyn WritableFiles>,
         directory: &Path,
         timeline: u32,
@@ -116,11 +116,39 @@ impl SegmentStore {
             .map_err(|source| LogWriterError::file("write zeros to", &path, source))
     }
 
-    /// Makes the segments durable that contain the WAL from `redo` to `end`.
+    /// Removes the segments before the one that contains `place`, the oldest first, so that a crash leaves no gap.
     ///
     /// # Errors
     /// [`LogWriterError::File`].
-    pub(super) fn sync(&self, redo: Lsn, end: Lsn, lane: &mut Lane) -> Result<(), LogWriterError> {
+    pub(super) fn remove_before(&self, place: Lsn) -> Result<(), LogWriterError> {
+        let end = self.size.segment_of(place);
+        let mut first = end;
+        while first > 0 && self.exists(first - 1)? {
+            first -= 1;
+        }
+        for segment in first..end {
+            let path = self.path(segment);
+            let removed = self.files.remove(&path);
+            removed.map_err(|source| LogWriterError::file("remove", &path, source))?;
+        }
+        if first < end {
+            // Otherwise a crash could bring back some of them, but not those between.
+            self.sync_directory()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the names of segments durable.
+    fn sync_directory(&self) -> Result<(), LogWriterError> {
+        let synced = self.files.sync_directory_of(&self.path(0));
+        synced.map_err(|source| LogWriterError::file("fsync", &self.directory, source))
+    }
+
+    /// Makes the segments durable that contain the WAL from `redo` to `end`, and their names.
+    ///
+    /// # Errors
+    /// [`LogWriterError::File`].
+    pub(crate) fn sync(&self, redo: Lsn, end: Lsn, lane: &mut Lane) -> Result<(), LogWriterError> {
         let last = self.size.segment_of(Lsn(end.0.saturating_sub(1)));
         for segment in self.size.segment_of(redo)..=last {
             let path = self.path(segment);
@@ -129,7 +157,7 @@ impl SegmentStore {
             let synced = lane.sync(&file, true);
             synced.map_err(|source| LogWriterError::file("fsync", &path, source))?;
         }
-        Ok(())
+        self.sync_directory()
     }
 
     fn fill(&self, path: &Path, lane: &mut Lane) -> Result<(), LogWriterError> {

@@ -29,7 +29,7 @@ use crate::new_cluster::MARKER;
 use crate::storage::WritableFiles;
 
 /// The version whose records we write (decision 0046).
-const VERSION: PgVersion = PgVersion::V18;
+pub(super) const VERSION: PgVersion = PgVersion::V18;
 
 /// The write-ahead log of a running cluster (`XLogCtl`): insertion, WAL buffers and flushing. All methods may be called
 /// concurrently.
@@ -124,6 +124,11 @@ impl LogWriter {
         self.positions.end(self.reservations.end())
     }
 
+    /// Where the next record begins, if no other session inserts one before it.
+    pub fn next_record(&self) -> Lsn {
+        self.positions.start(self.reservations.end())
+    }
+
     /// Up to where all records have been copied.
     pub(super) fn complete(&self) -> Lsn {
         self.positions.end(self.reservations.complete())
@@ -135,8 +140,8 @@ impl LogWriter {
     }
 
     /// Reserves buffer space for `records` records, of `bytes` bytes in all, and waits until there is as much. A session
-    /// calls this before it changes the first page, since it can't insert without room. While it has room, it may
-    /// lock pages, but it must not wait for the WAL or for another session's room.
+    /// calls this before it changes the first page, since it can't insert without room. While it has room, it may lock
+    /// pages that it has pinned, but it must not wait for I/O, pins or more room: others may wait for its room.
     ///
     /// `bytes` is the total length of the records, with record headers, block headers and full-page images in the worst
     /// case, but without alignment and page headers.
@@ -154,6 +159,11 @@ impl LogWriter {
         let most = (self.ring.size() / 2).min(LENGTH_MAX);
         if wanted > most {
             return Err(LogWriterError::RoomTooLarge { records, bytes: wanted, most });
+        }
+        if self.flushes.has_failed()
+            && let Some(failure) = self.flushes.failure()
+        {
+            return Err(failure);
         }
         if self.reservations.is_exhausted() {
             return Err(LogWriterError::Exhausted);
@@ -195,6 +205,19 @@ impl LogWriter {
     pub fn create_segments_ahead(&self) -> Result<(), LogWriterError> {
         let ahead = u64::from(self.options.segment_size.bytes());
         self.create_segments_up_to(self.end().0 + self.ring.size() + ahead)
+    }
+
+    /// Why the WAL can't be written any more, if a write or sync of it has failed.
+    pub fn failure(&self) -> Option<LogWriterError> {
+        if self.flushes.has_failed() { self.flushes.failure() } else { None }
+    }
+
+    /// Removes the segments that are not needed for redo from `redo` on.
+    ///
+    /// # Errors
+    /// [`LogWriterError::File`]. The next call removes what was left.
+    pub(crate) fn remove_before(&self, redo: Lsn) -> Result<(), LogWriterError> {
+        self.segments.remove_before(redo)
     }
 
     fn create_segments_up_to(&self, end: u64) -> Result<(), LogWriterError> {
@@ -362,7 +385,10 @@ impl Log for LogWriter {
 }
 
 /// Refuses a directory that we have not created.
-fn check_marker(files: &dyn WritableFiles, root: &Path) -> Result<(), LogWriterError> {
+///
+/// # Errors
+/// [`LogWriterError::NotOurs`] or [`LogWriterError::File`].
+pub(crate) fn check_marker(files: &dyn WritableFiles, root: &Path) -> Result<(), LogWriterError> {
     let marker = root.join(MARKER);
     match files.file_length(&marker) {
         Ok(Some(_)) => Ok(()),

@@ -22,6 +22,9 @@ pub(super) struct PassEnd {
     pub(super) reason: String,
     /// Something is missing: the log goes on behind this place, or a file is too short.
     pub(super) is_gap: bool,
+    /// The gap may come from flushes in flight, of which a later one was written and an earlier one was not: all
+    /// files are there and complete, and no segment but the next one continues the log.
+    pub(super) may_be_flushes: bool,
     /// There is no further file, or nothing was written there ([`EndReason::is_usual`]).
     ///
     /// [`EndReason::is_usual`]: trunkline_format::wal::EndReason::is_usual
@@ -43,7 +46,8 @@ pub(super) fn pass(
             is_gap = true;
         }
         let end = reader.position();
-        Ok(Some(PassEnd { end, segment: files.name(place), reason, is_gap, is_usual }))
+        let segment = files.name(place);
+        Ok(Some(PassEnd { end, segment, reason, is_gap, may_be_flushes: false, is_usual }))
     };
     loop {
         let place = reader.wanted();
@@ -67,12 +71,12 @@ pub(super) fn pass(
                 }
                 LogEvent::Overwritten { .. } => {}
                 LogEvent::End(end) => {
-                    return ended(
-                        &reader,
-                        end.place,
-                        end.reason.to_string(),
-                        end.reason.is_usual(),
-                    );
+                    let (place, reason) = (end.place, end.reason.to_string());
+                    let ended = ended(&reader, place, reason, end.reason.is_usual())?;
+                    // The WAL buffers are at most as large as a segment.
+                    let size = u64::from(files.identity().segment_size.bytes());
+                    let may_be_flushes = files.continues_after(Lsn(place.0 + size)).is_none();
+                    return Ok(ended.map(|end| PassEnd { may_be_flushes, ..end }));
                 }
             }
         }

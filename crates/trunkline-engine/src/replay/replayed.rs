@@ -20,7 +20,7 @@ use super::options::ReplayOptions;
 use super::page_chains::{ForkChanges, ForkKey, PageSource};
 use super::page_redo::{PageRedo, PageRedoError, Place, RecordReader, advise_record};
 use super::report::ReplayReport;
-use super::scan::{Scanned, scan};
+use super::scan::{Scanned, scan, shutdown_record_end};
 use super::start::{ReplayStart, Situation, TimelineTarget};
 use super::until::Until;
 use crate::log_files::{History, LogFiles};
@@ -98,6 +98,17 @@ impl Replay {
         Ok(Some((start.redo, open_log(root, control, &start, options)?)))
     }
 
+    /// The end of the record with which a cluster was shut down.
+    ///
+    /// # Errors
+    /// [`ReplayError`]: the log doesn't have that record.
+    pub(crate) fn end_of_shutdown(root: &Path, control: &ControlFile) -> Result<Lsn, ReplayError> {
+        let folders = [root.join("pg_wal")];
+        let timeline = control.checkpoint.timeline;
+        let files = LogFiles::of_folders(&folders, Some(timeline), Some(control))?;
+        shutdown_record_end(control, &files)
+    }
+
     /// What was replayed.
     pub fn report(&self) -> &ReplayReport {
         &self.found.report
@@ -131,6 +142,33 @@ impl Replay {
     /// A page of the commit log or of multixacts, if the log has changed it.
     pub fn status_page(&self, file: Slru, page: u64) -> Option<Arc<PageBytes>> {
         self.found.statuses.get(file, page)
+    }
+
+    /// The pages of the commit log and of multixacts that the log has changed: the path of the file, the offset in
+    /// it, and the page.
+    pub(crate) fn status_pages(&self) -> impl Iterator<Item = (PathBuf, u64, &PageBytes)> {
+        let statuses = &self.found.statuses;
+        statuses.all().map(|((file, page), bytes)| {
+            let (path, offset) = statuses.place(file, page);
+            (path, offset, &**bytes)
+        })
+    }
+
+    /// Whether the log has replaced a relation map.
+    pub(crate) fn has_relation_maps(&self) -> bool {
+        !self.found.maps.is_empty()
+    }
+
+    /// The first block at or after `block` whose contents are not those of the file.
+    pub(crate) fn next_changed(&self, key: &ForkKey, block: BlockNo) -> Option<BlockNo> {
+        self.fork(key)?.next_changed(block)
+    }
+
+    /// Whether [`Replay::build`] reads the page of the file, if there is one.
+    pub(crate) fn requires_base(&self, key: &ForkKey, block: BlockNo) -> bool {
+        let Some(changes) = self.fork(key) else { return true };
+        let chain = changes.chain(block);
+        !changes.is_void(block) && chain.is_some_and(|chain| !chain.is_from_scratch)
     }
 
     /// The folder for pages that were built.

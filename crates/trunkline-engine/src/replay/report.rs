@@ -10,6 +10,8 @@ use trunkline_format::Lsn;
 pub struct ReplayReport {
     /// Where replay started.
     pub start: Lsn,
+    /// The start of the last record; the start of the replay if there is none.
+    pub last: Lsn,
     /// The end of the last record.
     pub end: Lsn,
     /// Why it ended there.
@@ -38,6 +40,7 @@ impl ReplayReport {
     pub(super) fn from_start(start: Lsn) -> Self {
         Self {
             start,
+            last: start,
             end: start,
             reason: String::new(),
             is_usual_end: true,

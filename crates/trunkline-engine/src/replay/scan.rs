@@ -30,6 +30,7 @@ use super::start::{Consistency, ReplayStart};
 use super::status_pages::StatusPages;
 use super::until::{Side, Until};
 use crate::log_files::{LogFiles, LogScan};
+use crate::new_cluster::MARKER;
 
 /// What the scan has found.
 pub(super) struct Scanned {
@@ -63,6 +64,7 @@ pub(super) fn scan(
         start,
         options,
         version: control.version,
+        is_ours: root.join(MARKER).exists(),
         is_consistent: false,
         backup_has_ended: false,
         stopped: None,
@@ -132,6 +134,24 @@ fn read_checkpoint(
     Ok(found)
 }
 
+/// The end of the shutdown checkpoint that the control file names.
+pub(super) fn shutdown_record_end(
+    control: &ControlFile,
+    files: &LogFiles,
+) -> Result<Lsn, ReplayError> {
+    let place = control.checkpoint.location;
+    let found = at(files, place, |record| match Effect::of(&record.record, record.version) {
+        Ok(Some(Effect::Checkpoint { is_shutdown: true, .. })) => Ok(record.end),
+        _ => Err("another record is there".to_owned()),
+    })?;
+    found.map_err(|found| ReplayError::Record {
+        place,
+        segment: files.name(place),
+        expected: "a shutdown checkpoint",
+        found,
+    })
+}
+
 struct Scan<'s> {
     files: &'s LogFiles,
     start: &'s ReplayStart,
@@ -139,6 +159,8 @@ struct Scan<'s> {
     version: PgVersion,
     found: Scanned,
     counters: Counters,
+    /// Whether [`crate::new_cluster`] has made the cluster.
+    is_ours: bool,
     is_consistent: bool,
     backup_has_ended: bool,
     /// Where `--until` has stopped the scan.
@@ -162,7 +184,7 @@ impl Scan<'_> {
         if let Some(effect) = effect {
             self.effect(record, effect)?;
         }
-        self.found.report.end = record.end;
+        (self.found.report.last, self.found.report.end) = (record.start, record.end);
         self.found.report.records += 1;
         self.check_memory()?;
         self.check_consistency();
@@ -342,7 +364,9 @@ impl Scan<'_> {
         if is_consistent {
             self.found.report.consistent.get_or_insert(self.found.report.end);
         }
-        if !is_consistent || end.is_gap {
+        // Our own log can go on after such a gap, and nothing after it was acknowledged.
+        let is_gap = end.is_gap && !(self.is_ours && end.may_be_flushes);
+        if !is_consistent || is_gap {
             let needed =
                 if is_consistent { "and is not complete".to_owned() } else { self.needed() };
             let PassEnd { end, segment, reason, .. } = end;

@@ -45,6 +45,17 @@ impl StatusPages {
         self.pages.get(&(file, page)).cloned()
     }
 
+    /// The pages that the log has changed.
+    pub(super) fn all(&self) -> impl Iterator<Item = ((Slru, u64), &Arc<PageBytes>)> {
+        self.pages.iter().map(|(key, page)| (*key, page))
+    }
+
+    /// The path of a page's file, and its offset there.
+    pub(super) fn place(&self, file: Slru, page: u64) -> (PathBuf, u64) {
+        let place = SlruPosition { page, byte: 0 };
+        (self.root.join(file.path(self.layout, place.segment())), place.offset())
+    }
+
     /// A page is filled with zeros.
     pub(super) fn zero(&mut self, file: Slru, page: u64) {
         if file == Slru::Offsets && self.begun == Some(page) {
@@ -56,16 +67,10 @@ impl StatusPages {
 
     /// Sets the status of a transaction.
     pub(super) fn set_status(&mut self, xid: u32, status: XidStatus) -> Result<(), ReplayError> {
-        let bits: u8 = match status {
-            XidStatus::InProgress => 0,
-            XidStatus::Committed => 1,
-            XidStatus::Aborted => 2,
-            XidStatus::SubCommitted => 3,
-        };
-        let (place, shift) = (commit_log::place(xid), xid % 4 * 2);
+        let place = commit_log::place(xid);
         let page = self.page(Slru::CommitLog, place.page)?;
         if let Some(byte) = page.get_mut(place.byte) {
-            *byte = *byte & !(3 << shift) | bits << shift;
+            *byte = status.set_in_byte(*byte, xid);
         }
         Ok(())
     }

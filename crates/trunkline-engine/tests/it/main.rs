@@ -38,4 +38,5 @@ mod verify_contents;
 mod verify_damage;
 mod verify_fixtures;
 mod verify_index_damage;
+mod writable_cluster;
 mod writes;

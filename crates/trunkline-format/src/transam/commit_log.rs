@@ -63,6 +63,13 @@ impl XidStatus {
     pub fn in_byte(byte: u8, xid: u32) -> Self {
         Self::from_bits(byte >> (xid % XIDS_PER_BYTE * 2))
     }
+
+    /// Replaces the status of `xid` in `byte`.
+    #[must_use]
+    pub fn set_in_byte(self, byte: u8, xid: u32) -> u8 {
+        let shift = xid % XIDS_PER_BYTE * 2;
+        byte & !(3 << shift) | (self as u8) << shift
+    }
 }
 
 /// Prints the status as it appears in a result column.

@@ -13,6 +13,7 @@ mod init;
 mod jobs;
 mod lost_pages;
 mod missing;
+mod recover;
 mod shell;
 mod tables;
 

@@ -22,6 +22,7 @@ use crate::control::PgVersion;
 use crate::ids::{BLOCK_SIZE, BlockNo, Fork, PageBytes};
 use crate::little_endian::read_at;
 use crate::page::is_new;
+use crate::page::set_lsn;
 use crate::visibility_map::{BLOCKS_PER_PAGE, bit_place, map_block};
 use crate::wal::block_ref::BlockRef;
 use crate::wal::effect::Truncation;
@@ -35,7 +36,7 @@ use super::heap_page::{
     INSERT_ALL_FROZEN_SET, NEW_VISIBLE_CLEARED, VISIBLE_CLEARED, heap_operation, heap2_operation,
     operation_of,
 };
-use super::page_editor::{initialise, set_lsn};
+use super::page_editor::initialise;
 use super::prune_header::{ALL_BITS, PruneHeader};
 
 /// `VISIBILITYMAP_ALL_FROZEN`.

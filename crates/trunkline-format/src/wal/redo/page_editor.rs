@@ -19,13 +19,13 @@ use std::ops::Range;
 use crate::ids::{BLOCK_SIZE, Lsn, PageBytes};
 use crate::page::{
     HEADER_SIZE, LINE_POINTER_SIZE, LinePointer, LinePointerFlags, PageHeader, line_pointer,
+    set_lsn,
 };
 use crate::page_check::SIZE_VERSION;
 
 use super::error::RedoError;
 
 /// Offsets of header fields.
-const LSN: usize = 0;
 const FLAGS: usize = 10;
 const LOWER: usize = 12;
 const UPPER: usize = 14;
@@ -45,12 +45,6 @@ pub(super) enum Slot {
     Free,
     /// Any; those from there on move up by one: index pages.
     Shift,
-}
-
-/// Sets `pd_lsn`.
-pub(super) fn set_lsn(page: &mut PageBytes, lsn: Lsn) {
-    put(page, LSN, &lsn.high().to_le_bytes());
-    put(page, LSN + 4, &lsn.low().to_le_bytes());
 }
 
 /// Overwrites bytes of a page. Those that don't fit are dropped; callers have checked that none

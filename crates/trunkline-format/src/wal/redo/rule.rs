@@ -1,14 +1,13 @@
 //! The general rule: image, initialisation, position, and then the manager's own rule.
 
 use crate::ids::{Fork, Lsn, PageBytes};
-use crate::page::{PageHeader, is_new};
+use crate::page::{PageHeader, is_new, set_lsn};
 use crate::wal::block_ref::BlockRef;
 use crate::wal::image::{ImageError, PageImage};
 use crate::wal::resource_manager::number;
 
 use super::change::{Change, Redone};
 use super::error::RedoError;
-use super::page_editor::set_lsn;
 use super::{btree, heap, map, prune, sequence};
 
 /// XLOG's operations with images.

@@ -1,0 +1,37 @@
+//! **A cluster of our own, open for writing**: its WAL, pages, transactions and checkpoints.
+//!
+//! ```text
+//!   open ─▶ lock_file ─▶ recovery, if it was not shut down ─▶ log, engine ─▶ control file: "in production"
+//!              session:  begin ─▶ changes of pages ─▶ commit: record, flush, commit log
+//!   checkpoint ─▶ redo point ─▶ commits in progress, commit log, pages ─▶ record ─▶ control file ─▶ old segments
+//!   close ─▶ the same without anything beside it ─▶ control file: "shut down"
+//! ```
+//! | File | Question |
+//! |---|---|
+//! | `cluster` | how is the cluster opened and closed? |
+//! | `session` | what can one session do? |
+//! | `shared` | what do sessions share? |
+//! | `ids` | which XID and OID is next? |
+//! | `commit_log` | which transactions have committed? |
+//! | `commit_gate` | which commits are between their record and the commit log? |
+//! | `checkpoint` | from where would redo start? |
+//! | `lock_file` | does another process use the directory? |
+//!
+//! There are no catalogs, row locks or snapshots yet: the caller knows which relations there are, and that no two
+//! sessions change the same row. [`crate::heap_writer`] writes rows.
+
+mod checkpoint;
+mod cluster;
+mod commit_gate;
+mod commit_log;
+mod error;
+mod ids;
+mod lock_file;
+mod options;
+mod session;
+mod shared;
+
+pub use cluster::WritableCluster;
+pub use error::WritableClusterError;
+pub use options::WritableClusterOptions;
+pub use session::{Durability, Transaction, WriteSession};

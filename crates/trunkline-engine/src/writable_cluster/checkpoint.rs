@@ -1,0 +1,82 @@
+//! Checkpoints of a cluster that is open for writing (`CreateCheckPoint`).
+//!
+//! ```text
+//!   CHECKPOINT_REDO     from here on, the first change of a page is logged with an image
+//!   counters, commits in progress, commit log, pages
+//!   CHECKPOINT_ONLINE   flushed
+//!   control file        redo would now start at CHECKPOINT_REDO
+//!   segments before it are removed
+//! ```
+
+use trunkline_format::control::Checkpoint;
+use trunkline_format::{ClusterState, ControlFile};
+
+use super::error::WritableClusterError;
+use super::session::WriteSession;
+use super::shared::{CheckpointState, Shared};
+use crate::checkpoint::CheckpointReport;
+use crate::log::Log;
+use crate::log_writer::LogWriterError;
+
+/// The longest record of a checkpoint, without its header.
+const RECORD: u64 = 128;
+
+impl WriteSession {
+    /// Writes everything that has changed so far, so that redo after a crash starts here.
+    ///
+    /// # Errors
+    /// [`WritableClusterError`]. Redo would start at the checkpoint before, unless the error is that an old segment of
+    /// the WAL could not be removed; the next checkpoint tries that again.
+    pub fn checkpoint(&mut self) -> Result<CheckpointReport, WritableClusterError> {
+        let shared = std::sync::Arc::clone(&self.shared);
+        let mut state = shared.checkpoint.lock();
+        let mut room = self.changer.room(self.backend.session(), (1, 0, RECORD))?;
+        let redo = self.changer.inserter().begin_checkpoint(&mut room)?.start;
+        drop(room);
+        // After the redo point: transactions that begin later are found by redo. This waits for one that is beginning a
+        // page of the commit log.
+        let mut checkpoint = shared.counters(&state.control.checkpoint, redo, false);
+        shared.commit_gate.wait_for_earlier();
+        let report = self.write_all(&mut state)?;
+        let mut room = self.changer.room(self.backend.session(), (1, 0, RECORD))?;
+        let place = self.changer.inserter().end_checkpoint(&mut room, &checkpoint)?;
+        drop(room);
+        shared.log.flush(self.backend.session(), place.end).map_err(LogWriterError::flush)?;
+        checkpoint.location = place.start;
+        let control = ControlFile { checkpoint, ..state.control };
+        state.write(&control)?;
+        state.control = control;
+        shared.log.remove_before(redo)?;
+        Ok(report)
+    }
+
+    /// The last checkpoint. No other session exists.
+    pub(super) fn shut_down(&mut self) -> Result<CheckpointReport, WritableClusterError> {
+        let shared = std::sync::Arc::clone(&self.shared);
+        let mut state = shared.checkpoint.lock();
+        let stopping = ControlFile { state: ClusterState::ShuttingDown, ..state.control };
+        state.write(&stopping)?;
+        let report = self.write_all(&mut state)?;
+        let mut room = self.changer.room(self.backend.session(), (1, 0, RECORD))?;
+        let redo = shared.log.next_record();
+        let checkpoint = shared.counters(&state.control.checkpoint, redo, true);
+        let place = self.changer.inserter().insert_shutdown(&mut room, &checkpoint)?;
+        drop(room);
+        shared.log.flush(self.backend.session(), place.end).map_err(LogWriterError::flush)?;
+        let checkpoint = Checkpoint { location: place.start, ..checkpoint };
+        let control = ControlFile { state: ClusterState::ShutDown, checkpoint, ..state.control };
+        state.write(&control)?;
+        state.control = control;
+        Ok(report)
+    }
+
+    /// Writes the commit log and all dirty pages.
+    fn write_all(
+        &mut self,
+        state: &mut CheckpointState,
+    ) -> Result<CheckpointReport, WritableClusterError> {
+        let Shared { log, commit_log, engine, .. } = &*self.shared;
+        commit_log.write_dirty(self.backend.session(), &mut state.lane, log)?;
+        Ok(engine.checkpoint(&mut self.backend)?)
+    }
+}

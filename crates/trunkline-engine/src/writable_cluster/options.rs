@@ -1,0 +1,57 @@
+//! How a cluster is opened for writing.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use trunkline_format::BLOCK_SIZE;
+
+use crate::replay::REPLAY_MEMORY_MIN;
+use crate::settings::Settings;
+
+/// How a cluster is opened for writing.
+#[derive(Debug, Clone)]
+pub struct WritableClusterOptions {
+    /// Settings of the engine: `shared_buffers`, `io_method` and its limits, `max_sessions`, `io_direct`.
+    pub settings: Settings,
+    /// The number of [`WriteSession`](super::WriteSession)s that can exist at once.
+    pub sessions: usize,
+    /// `wal_buffers` in bytes ([`LogWriterOptions::buffers`](crate::log_writer::LogWriterOptions::buffers)).
+    pub wal_buffers: u32,
+    /// The maximum number of concurrent flushes of the WAL.
+    pub flushes: usize,
+    /// `full_page_writes`.
+    pub full_page_writes: bool,
+    /// Whether full-page images are compressed with lz4.
+    pub wal_compression: bool,
+    /// Whether each record has images with which a server checks what redo made (`wal_consistency_checking`).
+    pub wal_consistency_checking: bool,
+    /// `wal_writer_delay`: how long an asynchronous commit may take until it is durable.
+    pub wal_writer_delay: Duration,
+    /// The number of threads that recover pages.
+    pub recovery_threads: u32,
+    /// How much memory the list of pages to recover may take, in bytes.
+    pub recovery_memory: u64,
+    /// The folder for what exceeds it, outside of the data directory.
+    pub scratch: PathBuf,
+}
+
+impl WritableClusterOptions {
+    /// PostgreSQL's defaults, with a quarter of the pool's size for the memory of a recovery.
+    pub fn new(settings: Settings, scratch: PathBuf) -> Self {
+        let pool = u64::from(settings.shared_buffers()) * BLOCK_SIZE as u64;
+        let recovery_memory = (pool / 4).max(REPLAY_MEMORY_MIN);
+        Self {
+            settings,
+            sessions: 64,
+            wal_buffers: 4 << 20,
+            flushes: 1,
+            full_page_writes: true,
+            wal_compression: false,
+            wal_consistency_checking: false,
+            wal_writer_delay: Duration::from_millis(200),
+            recovery_threads: 2,
+            recovery_memory,
+            scratch,
+        }
+    }
+}

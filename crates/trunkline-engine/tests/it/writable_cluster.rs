@@ -1,0 +1,218 @@
+//! Clusters of our own that are open for writing: what is there after a crash, and after a shutdown. A crash is a cluster
+//! that is dropped: its pages and commit log are gone with the pool.
+
+use std::path::Path;
+
+use trunkline_engine::heap_writer::{HeapWriteError, HeapWriter};
+use trunkline_engine::log_writer::LogWriterError;
+use trunkline_engine::new_cluster::{self, NewClusterOptions};
+use trunkline_engine::settings::Settings;
+use trunkline_engine::storage::RelationLocator;
+use trunkline_engine::writable_cluster::{
+    Durability, WritableCluster, WritableClusterError, WritableClusterOptions, WriteSession,
+};
+use trunkline_format::page::line_pointers;
+use trunkline_format::transam::XidStatus;
+use trunkline_format::wal::SegmentSize;
+use trunkline_format::{Fork, HeapTuple, Oid, Tid, TupleBuilder};
+
+fn options(data: &Path) -> WritableClusterOptions {
+    let mut settings = Settings::default();
+    settings.set("shared_buffers", "1MB").expect("a setting");
+    let scratch = data.parent().expect("a folder").to_owned();
+    WritableClusterOptions { sessions: 3, ..WritableClusterOptions::new(settings, scratch) }
+}
+
+fn open(data: &Path) -> WritableCluster {
+    WritableCluster::open(data, &options(data), |_| {}).expect("opened")
+}
+
+fn create(data: &Path) {
+    let size = SegmentSize::new(1 << 20).expect("valid");
+    new_cluster::create(data, &NewClusterOptions::now(size, true)).expect("created");
+}
+
+/// Inserts rows with these numbers in one transaction. Returns its XID.
+fn insert(
+    session: &mut WriteSession,
+    writer: &mut HeapWriter,
+    numbers: std::ops::Range<i32>,
+) -> u32 {
+    let transaction = session.begin().expect("begun");
+    let xid = transaction.xid();
+    for number in numbers {
+        let mut row = TupleBuilder::new();
+        row.int4(number).text("x".repeat(100));
+        writer.insert(&mut session.heap(&transaction), &row.tuple()).expect("inserted");
+    }
+    session.commit(transaction, Durability::Now).expect("committed");
+    xid
+}
+
+fn new_table(session: &mut WriteSession) -> RelationLocator {
+    let transaction = session.begin().expect("begun");
+    let (tablespace, database) = (Oid(1663), Oid(1));
+    let relfilenode = session.new_number(tablespace, database).expect("a number");
+    let locator = RelationLocator { tablespace, database, relfilenode };
+    session.create(&transaction, locator).expect("created");
+    session.commit(transaction, Durability::Now).expect("committed");
+    locator
+}
+
+/// The first columns of all row versions of committed transactions, with their XIDs.
+fn rows(session: &mut WriteSession, locator: RelationLocator) -> Vec<(i32, u32)> {
+    let relation = session.relation(locator);
+    let mut found = Vec::new();
+    for block in 0..relation.blocks().expect("it exists") {
+        let pin = session.backend().read(&relation, block).expect("valid");
+        let page = *session.backend().read_lock(pin.page()).expect("locked");
+        for (item, pointer) in line_pointers(&page) {
+            let Some(bytes) = pointer.item(&page) else { continue };
+            let row = HeapTuple::parse(item, bytes).expect("sound");
+            if session.status(row.xmin()).expect("known") == XidStatus::Committed {
+                let number = row.data().first_chunk().expect("four bytes");
+                found.push((i32::from_le_bytes(*number), row.xmin()));
+            }
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn what_was_committed_is_there_after_a_crash_and_after_a_shutdown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    create(&data);
+    let cluster = open(&data);
+    let mut session = cluster.session().expect("a session");
+    let table = new_table(&mut session);
+    let mut writer = HeapWriter::new(session.relation(table));
+    let before = insert(&mut session, &mut writer, 0..500);
+    session.checkpoint().expect("a checkpoint");
+    let after = insert(&mut session, &mut writer, 500..600);
+    let mut expected: Vec<_> = (0..500).map(|number| (number, before)).collect();
+    expected.extend((500..600).map(|number| (number, after)));
+    // One transaction aborts, and one doesn't end.
+    let aborted = session.begin().expect("begun");
+    let (aborted_xid, mut row) = (aborted.xid(), TupleBuilder::new());
+    row.int4(1000);
+    writer.insert(&mut session.heap(&aborted), &row.tuple()).expect("inserted");
+    session.abort(aborted).expect("aborted");
+    let open_one = session.begin().expect("begun");
+    let open_xid = open_one.xid();
+    writer.insert(&mut session.heap(&open_one), &row.tuple()).expect("inserted");
+    assert_eq!(rows(&mut session, table), expected);
+    // What follows is not durable, but what comes before is.
+    let mut other = HeapWriter::new(session.relation(table));
+    insert(&mut session, &mut other, 600..601);
+    expected.push((600, open_xid + 1));
+    drop((session, cluster));
+
+    let mut cluster = open(&data);
+    let report = cluster.recovered().expect("it was not shut down");
+    assert!(report.records > 100 && report.pages > 1, "{report:?}");
+    let mut session = cluster.session().expect("a session");
+    assert_eq!(rows(&mut session, table), expected);
+    let status = |xid| session.status(xid).expect("known");
+    assert_eq!(
+        (status(aborted_xid), status(open_xid)),
+        (XidStatus::Aborted, XidStatus::InProgress)
+    );
+    let next = session.begin().expect("begun");
+    assert_eq!(next.xid(), open_xid + 2, "XIDs are not used twice");
+    drop((next, session));
+    cluster.close().expect("shut down");
+    assert!(matches!(cluster.close(), Err(WritableClusterError::Closed)));
+    drop(cluster);
+
+    let cluster = open(&data);
+    assert!(cluster.recovered().is_none());
+    assert_eq!(rows(&mut cluster.session().expect("a session"), table), expected);
+}
+
+#[test]
+fn the_commit_log_grows_page_by_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    create(&data);
+    let cluster = open(&data);
+    let mut session = cluster.session().expect("a session");
+    let mut last = 0;
+    // A page has 32,768 transactions.
+    while last < 32_768 + 10 {
+        let transaction = session.begin().expect("begun");
+        last = transaction.xid();
+        if last == 20_000 {
+            session.checkpoint().expect("a checkpoint");
+        }
+        match last % 3 {
+            0 => drop(session.commit(transaction, Durability::Soon).expect("committed")),
+            1 => session.abort(transaction).expect("aborted"),
+            _ => {}
+        }
+    }
+    let table = new_table(&mut session);
+    drop((session, cluster));
+    let cluster = open(&data);
+    let mut session = cluster.session().expect("a session");
+    for xid in (3..20).chain(19_990..20_010).chain(32_760..=last) {
+        let expected =
+            [XidStatus::Committed, XidStatus::Aborted, XidStatus::InProgress][(xid % 3) as usize];
+        assert_eq!(session.status(xid).expect("known"), expected, "{xid}");
+    }
+    assert!(rows(&mut session, table).is_empty());
+}
+
+#[test]
+fn rows_that_cannot_be_written_change_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    create(&data);
+    let cluster = open(&data);
+    let mut session = cluster.session().expect("a session");
+    let table = new_table(&mut session);
+    let mut writer = HeapWriter::new(session.relation(table));
+    insert(&mut session, &mut writer, 0..1);
+    let end = cluster.log().end();
+    let transaction = session.begin().expect("begun");
+    let mut long = TupleBuilder::new();
+    long.text("x".repeat(8160));
+    let mut heap = session.heap(&transaction);
+    let error = writer.insert(&mut heap, &long.tuple()).expect_err("too long");
+    assert_eq!(error.to_string(), "row is too big: size 8188, maximum size 8160");
+    let missing = writer.delete(&mut heap, Tid { block: 0, item: 2 });
+    assert!(matches!(missing, Err(HeapWriteError::NoRow { .. })), "{missing:?}");
+    let short = TupleBuilder::new();
+    let missing = writer.update(&mut heap, Tid { block: 0, item: 9 }, &short.tuple(), true);
+    assert!(matches!(missing, Err(HeapWriteError::NoRow { .. })), "{missing:?}");
+    let beyond = writer.delete(&mut heap, Tid { block: 99, item: 1 });
+    assert!(matches!(beyond, Err(HeapWriteError::Read(_))), "{beyond:?}");
+    assert_eq!(cluster.log().end(), end, "nothing was logged");
+    assert_eq!(session.relation(table).fork(), Fork::Main);
+    assert_eq!(rows(&mut session, table).len(), 1);
+}
+
+#[test]
+fn sessions_are_limited_and_a_cluster_is_opened_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    create(&data);
+    let mut cluster = open(&data);
+    let sessions: Vec<_> = (0..3).map(|_| cluster.session().expect("a session")).collect();
+    let more = cluster.session();
+    assert!(matches!(more, Err(WritableClusterError::NoWriteSession { sessions: 3 })), "{more:?}");
+    assert!(matches!(cluster.close(), Err(WritableClusterError::InUse)));
+    let again = WritableCluster::open(&data, &options(&data), |_| {});
+    assert!(matches!(again, Err(WritableClusterError::Locked { .. })), "{again:?}");
+    assert!(data.join("postmaster.pid").exists(), "a server must not start");
+    drop(sessions);
+    cluster.close().expect("shut down");
+    drop(cluster);
+    assert!(!data.join("postmaster.pid").exists());
+    std::fs::remove_file(data.join("trunkline.cluster")).expect("removed");
+    let foreign = WritableCluster::open(&data, &options(&data), |_| {});
+    let is_refused =
+        matches!(foreign, Err(WritableClusterError::Log(LogWriterError::NotOurs { .. })));
+    assert!(is_refused, "{foreign:?}");
+}

@@ -1,0 +1,181 @@
+//! A process that writes into a cluster of our own until it is killed. It is this test program, run again with one test
+//! and an environment variable.
+//!
+//! Each thread writes to a table of its own. Every transaction inserts some rows, and updates and deletes some of its
+//! earlier ones. When a commit has returned, its XID is printed. Checkpoints run beside that.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use trunkline_aio::facade::random::Rng;
+use trunkline_aio::facade::{env, thread};
+use trunkline_engine::heap_writer::HeapWriter;
+use trunkline_engine::settings::Settings;
+use trunkline_engine::storage::RelationLocator;
+use trunkline_engine::writable_cluster::{
+    Durability, WritableCluster, WritableClusterOptions, WriteSession,
+};
+use trunkline_format::{Oid, Tid, TupleBuilder};
+
+const DIRECTORY: &str = "TRUNKLINE_WRITER_DIRECTORY";
+const THREADS: &str = "TRUNKLINE_WRITER_THREADS";
+const SEED: &str = "TRUNKLINE_WRITER_SEED";
+/// A line before an XID that was committed.
+const COMMITTED: &str = "committed ";
+
+/// The process, and what it prints.
+pub(crate) struct WriterProcess {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl WriterProcess {
+    /// Starts to write into a cluster.
+    pub(crate) fn start(data: &Path, threads: u32, seed: u64) -> Self {
+        let program = std::env::current_exe().expect("known");
+        let test = "writer_process::a_process_that_writes_for_other_tests";
+        let mut command = Command::new(program);
+        command.args(["--exact", test, "--nocapture"]).env(DIRECTORY, data);
+        command.env(THREADS, threads.to_string()).env(SEED, seed.to_string());
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("started");
+        let lines = BufReader::new(child.stdout.take().expect("piped"));
+        Self { child, lines }
+    }
+
+    /// Waits for this many commits, and kills the process. Returns the transactions whose commits were acknowledged.
+    pub(crate) fn kill_after(mut self, commits: usize) -> Vec<u32> {
+        let mut committed = Vec::new();
+        let mut line = String::new();
+        let mut is_killed = false;
+        loop {
+            line.clear();
+            if self.lines.read_line(&mut line).expect("read") == 0 {
+                break;
+            }
+            // The last line may be incomplete.
+            let Some(xid) = line.strip_suffix('\n').and_then(|line| line.strip_prefix(COMMITTED))
+            else {
+                continue;
+            };
+            committed.push(xid.parse().expect("an XID"));
+            if committed.len() == commits {
+                self.child.kill().expect("killed");
+                is_killed = true;
+            }
+        }
+        let status = self.child.wait().expect("ended");
+        assert!(is_killed, "the writer has ended by itself: {status}");
+        committed
+    }
+}
+
+/// Options for the tests' clusters: a small pool, so that pages are also written between checkpoints.
+pub(crate) fn options(scratch: &Path, seed: u64) -> WritableClusterOptions {
+    let mut settings = Settings::default();
+    let methods = ["sync", "worker", "io_uring"];
+    let method = methods[(seed % 3) as usize];
+    for (name, value) in [("shared_buffers", "400kB"), ("io_method", method)] {
+        settings.set(name, value).expect("a setting");
+    }
+    WritableClusterOptions {
+        flushes: 1 + (seed / 3 % 3) as usize,
+        wal_buffers: 512 << 10,
+        wal_consistency_checking: true,
+        ..WritableClusterOptions::new(settings, scratch.to_owned())
+    }
+}
+
+/// Does nothing unless another test has started it.
+#[test]
+fn a_process_that_writes_for_other_tests() {
+    let Some(data) = env::var(DIRECTORY) else { return };
+    let number = |name: &str| -> u64 {
+        env::var(name).expect(name).to_string_lossy().parse().expect("a number")
+    };
+    let (threads, seed) = (number(THREADS), number(SEED));
+    let scratch = Path::new(&data).parent().expect("a folder").to_owned();
+    let cluster = WritableCluster::open(Path::new(&data), &options(&scratch, seed), |_| {});
+    let cluster = cluster.expect("opened");
+    // An error in one thread ends the process, which the other test notices.
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::abort();
+    }));
+    let writers = (0..threads).map(|at| {
+        let session = cluster.session().expect("a session");
+        let rng = Rng::new(seed.wrapping_mul(31).wrapping_add(at));
+        // The first one also makes checkpoints.
+        let body = move || write_for_ever(session, rng, at == 0);
+        thread::spawn("writer", body).expect("started")
+    });
+    let writers: Vec<_> = writers.collect();
+    writers.into_iter().for_each(|writer| writer.join().expect("no error"));
+}
+
+fn write_for_ever(mut session: WriteSession, mut rng: Rng, makes_checkpoints: bool) {
+    let transaction = session.begin().expect("begun");
+    let (tablespace, database) = (Oid(1663), Oid(1));
+    let relfilenode = session.new_number(tablespace, database).expect("a number");
+    let locator = RelationLocator { tablespace, database, relfilenode };
+    let relation = session.create(&transaction, locator).expect("created");
+    session.commit(transaction, Durability::Now).expect("committed");
+    let mut writer = HeapWriter::new(relation);
+    let mut rows: Vec<Tid> = Vec::new();
+    loop {
+        run_transaction(&mut session, &mut writer, &mut rng, &mut rows);
+        if makes_checkpoints && rng.below(15) == 0 {
+            session.checkpoint().expect("a checkpoint");
+        }
+    }
+}
+
+fn run_transaction(
+    session: &mut WriteSession,
+    writer: &mut HeapWriter,
+    rng: &mut Rng,
+    rows: &mut Vec<Tid>,
+) {
+    let transaction = session.begin().expect("begun");
+    let xid = transaction.xid();
+    let mut changed = rows.clone();
+    let mut row = TupleBuilder::new();
+    for _ in 0..1 + rng.below(8) {
+        row.clear();
+        row.int4(xid as i32).text("x".repeat(rng.below(400) as usize));
+        if rng.below(4) == 0 {
+            row.null();
+        }
+        let tuple = row.tuple();
+        let at = if changed.is_empty() { 0 } else { rng.below(changed.len() as u64) as usize };
+        let mut heap = session.heap(&transaction);
+        match rng.below(10) {
+            0..=4 => changed.push(writer.insert(&mut heap, &tuple).expect("inserted").tid),
+            _ if changed.is_empty() => {}
+            5..=7 => {
+                let keeps_keys = rng.below(2) == 0;
+                let updated = writer.update(&mut heap, changed[at], &tuple, keeps_keys);
+                changed[at] = updated.expect("updated").tid;
+            }
+            _ => {
+                writer.delete(&mut heap, changed.swap_remove(at)).expect("deleted");
+            }
+        }
+    }
+    if rng.below(10) == 0 {
+        session.abort(transaction).expect("aborted");
+        // The row versions that it replaced can be replaced again.
+        return;
+    }
+    let durability = if rng.below(10) == 0 { Durability::Soon } else { Durability::Now };
+    session.commit(transaction, durability).expect("committed");
+    *rows = changed;
+    if durability == Durability::Now {
+        // One write, so that lines of several threads are not mixed.
+        let line = format!("{COMMITTED}{xid}\n");
+        let mut output = File::options().append(true).open("/dev/stdout").expect("open");
+        output.write_all(line.as_bytes()).expect("written");
+    }
+}
