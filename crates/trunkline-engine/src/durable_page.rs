@@ -1,4 +1,4 @@
-//! Writes pages into a file without checksums or LSNs, durably: those of the commit log and of multixacts.
+//! Durable writes of SLRU pages: those of the commit log and of multixacts, which have no checksum or LSN.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use trunkline_format::PageBytes;
 use crate::log_writer::{Lane, LogWriterError};
 use crate::storage::WritableFiles;
 
-/// Writes pages at their offsets, creates the file if necessary, and syncs it and its name.
+/// Writes pages at their offsets, creates the file if necessary, and fsyncs it and its directory.
 ///
 /// # Errors
 /// [`LogWriterError::File`].

@@ -8,7 +8,7 @@
 //!   delete   Heap/DELETE
 //! ```
 //! Each writer extends the table by a page of its own, so that writers of one table don't wait for each other. There is
-//! no free space map yet: space that becomes free is used by the writer whose page it is, or not at all.
+//! no free space map yet: free space on any page but a writer's own is used only by updates of tuples on that page.
 //!
 //! **Not here:** row locks and visibility. The caller makes sure that no other session changes the row. Pages that are marked
 //! all-visible are refused, since their bits in the visibility map would have to be cleared.
@@ -57,7 +57,7 @@ pub enum HeapWriteError {
         size: usize,
     },
     /// There is no row version at that TID.
-    #[error("{location} has no row version")]
+    #[error("{location} has no tuple")]
     NoRow {
         /// The line pointer.
         location: Location,
@@ -269,7 +269,7 @@ impl HeapWriter {
         let old_pin = session.backend.read(&self.relation, tid.block)?;
         let new_pin = session.backend.read(&self.relation, block)?;
         let mut room = session.room(2, data.len())?;
-        // In ascending order, so that two sessions don't wait for each other.
+        // In ascending block order, so that two sessions cannot deadlock.
         let (mut old, mut new);
         if tid.block < block {
             old = session.lock(&old_pin)?;

@@ -29,7 +29,7 @@ const TRIAL: Lsn = Lsn(1 << 62);
 /// Why a page was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// The record doesn't fit to the page. Nothing was changed or logged.
+    /// The record doesn't fit the page. Nothing was changed or logged.
     #[error("could not change block {block} of \"{}\": {source}", path.display())]
     Redo {
         /// The segment file of the page.
@@ -124,7 +124,7 @@ impl Changer {
     }
 
     /// Changes pages, which become block references 0, 1 and so on. The new pages of a relation have
-    /// [`ImageMode::WillInit`], and the operation says so, too.
+    /// [`ImageMode::WillInit`], and `info` must have the operation's INIT flag.
     ///
     /// # Errors
     /// [`ChangeError`]: the change doesn't fit. Neither the pages nor the WAL have changed.

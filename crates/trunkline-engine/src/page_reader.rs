@@ -1,6 +1,6 @@
 //! Reads pages of a file into memory of its own, outside of the pool, many at a time.
 //!
-//! Recovery reads the pages with it to which records are applied, and the commit log its pages.
+//! Recovery uses it to read the pages that records are applied to; the commit log uses it for its pages.
 
 use std::io;
 
@@ -46,7 +46,7 @@ impl PageReader {
             let first = issued;
             let mut batch = self.session.batch();
             while let Some(offset) = offsets.get(issued) {
-                // What was issued must be waited for before more can be.
+                // Only the first may block: no session blocks while it has staged I/O.
                 let io = match issued == first {
                     true => batch.acquire(Class::Maintenance).map_err(io::Error::other)?,
                     false => match batch.try_acquire(Class::Maintenance) {

@@ -13,7 +13,7 @@
 //! read ([`crate::replay`]); here the pages are written.
 //!
 //! A crash during recovery does no harm. The control file names the old checkpoint until the end, so the next
-//! recovery begins there again, and redo leaves out records that a page already has.
+//! recovery begins there again, and redo skips records that a page already has.
 
 mod end;
 mod error;

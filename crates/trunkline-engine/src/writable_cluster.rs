@@ -17,7 +17,7 @@
 //! | `checkpoint` | from where would redo start? |
 //! | `lock_file` | does another process use the directory? |
 //!
-//! There are no catalogs, row locks or snapshots yet: the caller knows which relations there are, and that no two
+//! There are no catalogs, row locks or snapshots yet: the caller must know which relations exist, and ensure that no two
 //! sessions change the same row. [`crate::heap_writer`] writes rows.
 
 mod checkpoint;

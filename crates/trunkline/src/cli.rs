@@ -80,7 +80,7 @@ pub(crate) enum Command {
     /// Recover a cluster that trunkline init has made, after a crash of a program that wrote to it.
     ///
     /// The write-ahead log is applied to the files, as a server does when it starts after a crash, and
-    /// the cluster is shut down. Any other directory is refused: trunkline reads those with their log
+    /// the cluster is left shut down. Any other directory is refused: trunkline reads those with their log
     /// replayed in memory, and never writes to them.
     Recover(WithIo<RecoverArgs>),
     /// Check base backups.

@@ -41,7 +41,8 @@ impl From<WritableClusterError> for Failure {
             WritableClusterError::Log(LogWriterError::NotOurs { .. }) => Failure::usage(error)
                 .with_hint("a server recovers its own clusters; trunkline reads them without that"),
             WritableClusterError::Recovery(RecoveryError::Page { .. }) => {
-                Failure::cannot_run(error).with_hint("nothing is lost: recovery can be tried again")
+                Failure::cannot_run(error)
+                    .with_hint("the WAL is kept: fix the cause, then retry recovery")
             }
             error => Failure::cannot_run(error),
         }

@@ -9,7 +9,7 @@ use crate::log_writer::LogWriterError;
 use crate::replay::{PageRedoError, ReplayError};
 use crate::storage::StorageError;
 
-/// Why a cluster can't be recovered. Nothing that its log has was lost, so recovery may be tried again.
+/// Why a cluster can't be recovered. Nothing in its WAL was lost, so recovery can be retried.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoveryError {
     /// The control file can't be read.
@@ -49,7 +49,7 @@ pub enum RecoveryError {
         source: io::Error,
     },
     /// A thread could not be started, or has panicked.
-    #[error("a thread of the recovery has failed: {0}")]
+    #[error("a recovery thread failed: {0}")]
     Thread(io::Error),
 }
 

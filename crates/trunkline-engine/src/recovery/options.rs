@@ -34,7 +34,7 @@ impl RecoveryOptions {
 pub struct RecoveryProgress {
     /// Parts of files that have been written.
     pub done: usize,
-    /// All parts. None are known while the log is read.
+    /// All parts. Progress is reported only after the WAL has been read.
     pub total: usize,
 }
 

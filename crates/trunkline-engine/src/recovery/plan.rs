@@ -1,6 +1,6 @@
 //! What recovery has to write: segments of relations, in pieces that threads can take.
 //!
-//! Relations that the log has removed are removed at once, and segments past the new end of a truncated one. That is
+//! Files of dropped relations, and segments past the end of truncated ones, are removed immediately. That is
 //! safe before anything else is written: the log is durable, and says the same again if recovery is interrupted.
 
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ pub(super) struct SegmentWork {
     pieces_left: AtomicU32,
 }
 
-/// Blocks of one segment, of which some have to be written. None if only the file's length changes.
+/// Blocks of one segment, some of which must be written. Empty if only the file's length changes.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
     /// The index of the segment in the plan.

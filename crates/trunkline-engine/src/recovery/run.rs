@@ -1,4 +1,4 @@
-//! Runs a recovery: what is done in which order, and what is refused before anything is written.
+//! Runs a recovery: the order of its steps, and the checks before anything is written.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::storage::{Layout, OpenFiles, Storage, WritableFiles};
 /// other process may use it. `progress` is called from this thread.
 ///
 /// # Errors
-/// [`RecoveryError`]. The recovery may be tried again.
+/// [`RecoveryError`]. Recovery can be retried.
 pub fn recover(
     aio: &Aio,
     files: &Arc<dyn WritableFiles>,
@@ -112,7 +112,7 @@ fn refuse_backup(root: &Path, control: &ControlFile) -> Result<(), RecoveryError
     }
 }
 
-/// Our own clusters don't have these, so nothing was written for them.
+/// Our own clusters don't have these, so recovery doesn't implement them.
 fn refuse_unsupported(replay: &Replay) -> Result<(), RecoveryError> {
     if replay.prepared().next().is_some() {
         return Err(RecoveryError::Unsupported { what: "prepared transactions in its log" });
@@ -146,7 +146,7 @@ fn write_pages(
     mine.write_all(work, after_each);
     for thread in others {
         if thread.join().is_err() {
-            work.fail(RecoveryError::Thread(std::io::Error::other("it has panicked")));
+            work.fail(RecoveryError::Thread(std::io::Error::other("it panicked")));
         }
     }
     work.take_failure().map_or(Ok(()), Err)

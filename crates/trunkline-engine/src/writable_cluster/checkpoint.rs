@@ -50,7 +50,7 @@ impl WriteSession {
         Ok(report)
     }
 
-    /// The last checkpoint. No other session exists.
+    /// The shutdown checkpoint. No other session exists.
     pub(super) fn shut_down(&mut self) -> Result<CheckpointReport, WritableClusterError> {
         let shared = std::sync::Arc::clone(&self.shared);
         let mut state = shared.checkpoint.lock();

@@ -38,7 +38,7 @@ const OTHER_LANES: usize = 4;
 /// [`WritableCluster::close`], the next one that opens it recovers it.
 pub struct WritableCluster {
     shared: Arc<Shared>,
-    /// The session of the last checkpoint, so that there is one.
+    /// A session reserved for the shutdown checkpoint.
     closing: Option<WriteSession>,
     sessions: usize,
     recovered: Option<RecoveryReport>,

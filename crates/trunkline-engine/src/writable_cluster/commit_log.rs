@@ -1,7 +1,7 @@
 //! The commit log of a cluster that is open for writing: two bits for each transaction (`pg_xact`).
 //!
-//! Its pages are in memory once a transaction of theirs has ended; checkpoints write those that have changed. A page
-//! must not be written before the WAL has the commits on it, which matters after asynchronous commits.
+//! Pages are loaded on first use, and checkpoints write the dirty ones. WAL before data: a page
+//! must not be written until the WAL is durable up to its commits, which matters after asynchronous commits.
 //!
 //! These pages are not in the buffer pool yet. A page holds 32,768 transactions, so memory grows by 256 kB for each
 //! million; a checkpoint drops pages that are clean, apart from the newest.

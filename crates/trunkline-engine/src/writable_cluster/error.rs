@@ -17,7 +17,7 @@ use crate::storage::StorageError;
 #[derive(Debug, thiserror::Error)]
 pub enum WritableClusterError {
     /// Another process of ours, or another part of this one, has the cluster open.
-    #[error("\"{}\" is open for writing already", path.display())]
+    #[error("\"{}\" is already open for writing", path.display())]
     Locked {
         /// The data directory.
         path: PathBuf,
@@ -55,8 +55,10 @@ pub enum WritableClusterError {
         sessions: usize,
     },
     /// A transaction has committed, but its session was cancelled before that was durable. It becomes durable with the
-    /// next flush, unless the machine crashes first.
-    #[error("the transaction has committed, but the wait for the WAL up to {lsn} was cancelled")]
+    /// next flush, unless the process crashes first.
+    #[error(
+        "the transaction has committed, but may not be durable: its wait for the WAL up to {lsn} was cancelled"
+    )]
     CommitNotDurable {
         /// The end of its record.
         lsn: Lsn,

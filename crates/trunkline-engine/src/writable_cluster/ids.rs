@@ -67,7 +67,7 @@ impl Ids {
         Ok(xid)
     }
 
-    /// Assigns an OID. `log` is called with the OID up to which a record must say that they may be in use, before the
+    /// Assigns an OID. `log` must log the given OID (`XLOG_NEXTOID`): those below it may be in use. It is called before the
     /// first of them is given out.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Keeps others out of the directory: programs of ours by a lock on the marker file, servers by `postmaster.pid` (as
+//! Locks the data directory: against our own programs by `flock` on the marker file, against servers by `postmaster.pid` (as
 //! `CreateLockFile` makes it).
 //!
 //! A server looks only at the process id in that file. So do we for servers; our own programs also exclude each other

@@ -25,7 +25,7 @@ pub struct WritableClusterOptions {
     pub wal_compression: bool,
     /// Whether each record has images with which a server checks what redo made (`wal_consistency_checking`).
     pub wal_consistency_checking: bool,
-    /// `wal_writer_delay`: how long an asynchronous commit may take until it is durable.
+    /// `wal_writer_delay`: the interval at which asynchronous commits are flushed.
     pub wal_writer_delay: Duration,
     /// The number of threads that recover pages.
     pub recovery_threads: u32,

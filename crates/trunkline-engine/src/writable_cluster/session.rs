@@ -53,8 +53,8 @@ pub struct WriteSession {
 pub enum Durability {
     /// The commit is durable when it returns.
     Now,
-    /// It becomes durable within three times `wal_writer_delay`. If the machine crashes before that, or the cluster is
-    /// dropped without [`WritableCluster::close`](super::WritableCluster::close), it is undone as a whole.
+    /// It becomes durable within three times `wal_writer_delay`. If the process crashes before that, or the cluster is
+    /// dropped without [`WritableCluster::close`](super::WritableCluster::close), the whole commit may be lost.
     Soon,
 }
 
@@ -167,8 +167,8 @@ impl WriteSession {
         }
     }
 
-    /// Creates the main fork of a relation, which is empty. Its file exists at once, and stays if the transaction does
-    /// not commit, since there is no catalog that would not have it.
+    /// Creates the main fork of a relation, which is empty. Its file exists immediately, and stays if the transaction does
+    /// not commit: there are no pending deletes (`PendingRelDelete`) yet.
     ///
     /// # Errors
     /// [`WritableClusterError`].

@@ -103,7 +103,7 @@ fn what_was_committed_is_there_after_a_crash_and_after_a_shutdown() {
     let open_xid = open_one.xid();
     writer.insert(&mut session.heap(&open_one), &row.tuple()).expect("inserted");
     assert_eq!(rows(&mut session, table), expected);
-    // What follows is not durable, but what comes before is.
+    // This commit's flush also makes the WAL of the abort and of the open transaction durable.
     let mut other = HeapWriter::new(session.relation(table));
     insert(&mut session, &mut other, 600..601);
     expected.push((600, open_xid + 1));

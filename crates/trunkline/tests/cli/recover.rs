@@ -25,7 +25,7 @@ fn crashed(data: &Path) -> String {
     // While it is open, no other process may recover it.
     let (code, _, err) = run(["recover", &path]);
     assert_ne!(code, 0);
-    assert!(err.contains("is open for writing already"), "{err}");
+    assert!(err.contains("is already open for writing"), "{err}");
     let mut session = cluster.session().expect("a session");
     let transaction = session.begin().expect("begun");
     let (tablespace, database) = (Oid(1663), Oid(1));

@@ -106,7 +106,7 @@ fn assert_same(expected: &BTreeMap<PathBuf, Vec<u8>>, found: &BTreeMap<PathBuf, 
     }
 }
 
-/// Lets a server recover a copy, and us another one. All files must be equal.
+/// Recovers one copy with a server, and another with our recovery. All files must be identical.
 fn compare_recoveries(bin: &Path, data: &Path, folder: &Path, seed: u64) {
     let mine = folder.join("mine");
     copy(data, &mine);

@@ -2,7 +2,7 @@
 //! and an environment variable.
 //!
 //! Each thread writes to a table of its own. Every transaction inserts some rows, and updates and deletes some of its
-//! earlier ones. When a commit has returned, its XID is printed. Checkpoints run beside that.
+//! earlier ones. When a commit has returned, its XID is printed. Checkpoints run concurrently.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -22,7 +22,7 @@ use trunkline_format::{Oid, Tid, TupleBuilder};
 const DIRECTORY: &str = "TRUNKLINE_WRITER_DIRECTORY";
 const THREADS: &str = "TRUNKLINE_WRITER_THREADS";
 const SEED: &str = "TRUNKLINE_WRITER_SEED";
-/// A line before an XID that was committed.
+/// The start of a line; the committed XID follows.
 const COMMITTED: &str = "committed ";
 
 /// The process, and what it prints.
