@@ -62,6 +62,19 @@ impl PageReader {
             drop(batch);
             self.wait_for(first..issued)?;
         }
+        // A short read is the end of the file only if it is so again.
+        for (slot, offset) in offsets.iter().enumerate() {
+            while (1..BLOCK_SIZE as u32).contains(&self.counts[slot]) {
+                let before = self.counts[slot];
+                let io = self.session.acquire(Class::Maintenance).map_err(io::Error::other)?;
+                io.read(file, *offset, BLOCK_SIZE as u32, &mut self.slots, slot)
+                    .map_err(io::Error::other)?;
+                self.wait_for(slot..slot + 1)?;
+                if self.counts[slot] <= before {
+                    break;
+                }
+            }
+        }
         Ok(())
     }
 

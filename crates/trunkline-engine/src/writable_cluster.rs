@@ -15,7 +15,7 @@
 //! | `commit_log` | which transactions have committed? |
 //! | `commit_gate` | which commits are between their record and the commit log? |
 //! | `checkpoint` | from where would redo start? |
-//! | `lock_file` | does another process use the directory? |
+//! | `lock_file`, `locked_files` | does another process use the directory, and until when does this one? |
 //!
 //! There are no catalogs, row locks or snapshots yet: the caller must know which relations exist, and ensure that no two
 //! sessions change the same row. [`crate::heap_writer`] writes rows.
@@ -27,6 +27,7 @@ mod commit_log;
 mod error;
 mod ids;
 mod lock_file;
+mod locked_files;
 mod options;
 mod session;
 mod shared;

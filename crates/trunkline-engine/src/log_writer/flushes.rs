@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 use trunkline_aio::facade::Mutex;
 use trunkline_aio::facade::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_format::Lsn;
+use trunkline_format::wal::SegmentSize;
 
 use super::error::LogWriterError;
 use super::lane::Lane;
@@ -47,6 +48,7 @@ struct State {
 /// The flushes of a log.
 pub(super) struct Flushes {
     state: Mutex<State>,
+    segment_size: SegmentSize,
     durable: AtomicU64,
     written: AtomicU64,
     /// Whether a session may begin a flush.
@@ -65,11 +67,12 @@ pub(super) enum FlushStep {
 
 impl Flushes {
     /// No flush in flight, and a log that is durable up to `durable`.
-    pub(super) fn new(durable: Lsn, lanes: Vec<Lane>) -> Self {
+    pub(super) fn new(durable: Lsn, segment_size: SegmentSize, lanes: Vec<Lane>) -> Self {
         let pending = VecDeque::with_capacity(lanes.len());
         let state = State { lanes, is_writing: false, pending, next_flush: 0, failure: None };
         Self {
             state: Mutex::new(state),
+            segment_size,
             durable: AtomicU64::new(durable.0),
             written: AtomicU64::new(durable.0),
             may_begin: AtomicBool::new(true),
@@ -103,7 +106,7 @@ impl Flushes {
         if let Some(failure) = &state.failure {
             return Err(failure.clone());
         }
-        if state.is_writing || self.written() >= wanted {
+        if !self.may_begin(&state) || self.written() >= wanted {
             return Ok(FlushStep::Wait);
         }
         let Some(lane) = state.lanes.pop() else { return Ok(FlushStep::Wait) };
@@ -157,7 +160,14 @@ impl Flushes {
     }
 
     fn update(&self, state: &State) {
-        let may_begin = !state.is_writing && !state.lanes.is_empty();
-        self.may_begin.store(may_begin, Ordering::SeqCst);
+        self.may_begin.store(self.may_begin(state), Ordering::SeqCst);
+    }
+
+    /// Whether another flush may begin. No flush writes more than one segment ahead of the oldest that is not durable: if
+    /// that one is lost in a crash, the WAL goes on after the gap, and recovery can tell such a gap from damage.
+    fn may_begin(&self, state: &State) -> bool {
+        let next = self.segment_size.segment_of(self.written());
+        let is_near = state.pending.front().is_none_or(|first| next <= first.segment + 1);
+        !state.is_writing && !state.lanes.is_empty() && is_near
     }
 }

@@ -105,7 +105,7 @@ impl LogWriter {
             segments,
             created: AtomicU64::new(created.0),
             creator: Mutex::new(creator),
-            flushes: Flushes::new(end, lanes),
+            flushes: Flushes::new(end, segment_size, lanes),
             waiters: Waiters::new(aio.notifier()),
             redo: AtomicU64::new(options.redo.0),
             free_slots: Mutex::new((0..inserters).collect()),

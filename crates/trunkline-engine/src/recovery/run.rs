@@ -131,7 +131,7 @@ fn write_pages(
     after_each: impl FnMut(),
 ) -> Result<(), RecoveryError> {
     let mut mine = PageWriter::new(aio)?;
-    let mut others = Vec::new();
+    let mut others = Threads { work, threads: Vec::new() };
     for _ in 1..threads {
         let (theirs, writer) = (Arc::clone(work), PageWriter::new(aio));
         let body = move || match writer {
@@ -139,15 +139,37 @@ fn write_pages(
             Err(error) => theirs.fail(error.into()),
         };
         match thread::spawn("recovery", body) {
-            Ok(thread) => others.push(thread),
+            Ok(thread) => others.threads.push(thread),
             Err(error) => work.fail(RecoveryError::Thread(error)),
         }
     }
     mine.write_all(work, after_each);
-    for thread in others {
-        if thread.join().is_err() {
-            work.fail(RecoveryError::Thread(std::io::Error::other("it panicked")));
+    others.join();
+    work.take_failure().map_or(Ok(()), Err)
+}
+
+/// The other threads of a recovery. If this thread panics, they stop before the cluster can be opened again.
+struct Threads<'w> {
+    work: &'w Work,
+    threads: Vec<thread::JoinHandle>,
+}
+
+impl Threads<'_> {
+    fn join(&mut self) {
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                self.work.fail(RecoveryError::Thread(std::io::Error::other("it panicked")));
+            }
         }
     }
-    work.take_failure().map_or(Ok(()), Err)
+}
+
+impl Drop for Threads<'_> {
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            let interrupted = std::io::Error::other("the recovery was interrupted");
+            self.work.fail(RecoveryError::Thread(interrupted));
+            self.join();
+        }
+    }
 }

@@ -73,7 +73,7 @@ pub(super) fn pass(
                 LogEvent::End(end) => {
                     let (place, reason) = (end.place, end.reason.to_string());
                     let ended = ended(&reader, place, reason, end.reason.is_usual())?;
-                    // The WAL buffers are at most as large as a segment.
+                    // No flush writes more than one segment ahead of the oldest that is not durable.
                     let size = u64::from(files.identity().segment_size.bytes());
                     let may_be_flushes = files.continues_after(Lsn(place.0 + size)).is_none();
                     return Ok(ended.map(|end| PassEnd { may_be_flushes, ..end }));

@@ -36,7 +36,9 @@ impl WriteSession {
         // After the redo point: transactions that begin later are found by redo. This waits for one that is beginning a
         // page of the commit log.
         let mut checkpoint = shared.counters(&state.control.checkpoint, redo, false);
-        shared.commit_gate.wait_for_earlier();
+        if !shared.commit_gate.wait_for_earlier() {
+            return Err(WritableClusterError::PanickedCommit);
+        }
         let report = self.write_all(&mut state)?;
         let mut room = self.changer.room(self.backend.session(), (1, 0, RECORD))?;
         let place = self.changer.inserter().end_checkpoint(&mut room, &checkpoint)?;
@@ -56,9 +58,13 @@ impl WriteSession {
         let mut state = shared.checkpoint.lock();
         let stopping = ControlFile { state: ClusterState::ShuttingDown, ..state.control };
         state.write(&stopping)?;
+        if !shared.commit_gate.wait_for_earlier() {
+            return Err(WritableClusterError::PanickedCommit);
+        }
+        let redo = shared.log.next_record();
         let report = self.write_all(&mut state)?;
         let mut room = self.changer.room(self.backend.session(), (1, 0, RECORD))?;
-        let redo = shared.log.next_record();
+        // A change that came since is before the record, but may not be in the files.
         let checkpoint = shared.counters(&state.control.checkpoint, redo, true);
         let place = self.changer.inserter().insert_shutdown(&mut room, &checkpoint)?;
         drop(room);

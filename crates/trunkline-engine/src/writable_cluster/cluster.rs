@@ -14,6 +14,7 @@ use super::commit_log::CommitLog;
 use super::error::WritableClusterError;
 use super::ids::Ids;
 use super::lock_file::LockFile;
+use super::locked_files::LockedFiles;
 use super::options::WritableClusterOptions;
 use super::session::WriteSession;
 use super::shared::{CheckpointState, Shared};
@@ -54,7 +55,7 @@ impl WritableCluster {
         options: &WritableClusterOptions,
         progress: impl FnMut(RecoveryProgress),
     ) -> Result<Self, WritableClusterError> {
-        let (aio, files, lock) = lock(root, options)?;
+        let (aio, files) = lock(root, options)?;
         let recovered = recover_locked(&aio, &files, root, options, progress)?;
         let (control, log) = open_log(&aio, &files, root, options, &recovered)?;
         let log = Arc::new(log);
@@ -66,6 +67,10 @@ impl WritableCluster {
         let commit_log = CommitLog::open(&aio, &files, root, control.checkpoint.next_xid as u32)?;
         let writer = ControlWriter::new(&files, root);
         let mut checkpoint = CheckpointState { control, writer, lane: Lane::new(&aio)? };
+        // Before XIDs are assigned: redo after a crash would not know that their bits were cleared.
+        let mut session = engine.session()?;
+        commit_log.write_dirty(session.session(), &mut checkpoint.lane, &log)?;
+        drop(session);
         // From here on, a crash needs a recovery. The WAL that it needs begins at the shutdown checkpoint.
         checkpoint.write(&control)?;
         let flusher = LogFlusher::start(&aio, &log, options.wal_writer_delay);
@@ -78,7 +83,6 @@ impl WritableCluster {
             storage: engine.writable_storage(root, Layout::of(&control)),
             engine,
             log,
-            _lock: lock,
         };
         let (shared, recovered) = (Arc::new(shared), recovered.report);
         let mut cluster = Self { shared, closing: None, sessions: options.sessions, recovered };
@@ -96,7 +100,7 @@ impl WritableCluster {
         options: &WritableClusterOptions,
         progress: impl FnMut(RecoveryProgress),
     ) -> Result<Option<RecoveryReport>, WritableClusterError> {
-        let (aio, files, _lock) = lock(root, options)?;
+        let (aio, files) = lock(root, options)?;
         Ok(recover_locked(&aio, &files, root, options, progress)?.report)
     }
 
@@ -135,7 +139,7 @@ impl WritableCluster {
     }
 
     /// Shuts the cluster down: a server, or the next engine, starts without recovery. The directory is free when the
-    /// cluster is dropped.
+    /// cluster and all of its relations are dropped. Sessions of [`WritableCluster::engine`] must not change pages.
     ///
     /// # Errors
     /// [`WritableClusterError::InUse`] if sessions are open; this can be called again when they are gone.
@@ -154,12 +158,12 @@ impl WritableCluster {
 fn lock(
     root: &Path,
     options: &WritableClusterOptions,
-) -> Result<(Aio, Arc<dyn WritableFiles>, LockFile), WritableClusterError> {
+) -> Result<(Aio, Arc<dyn WritableFiles>), WritableClusterError> {
     let aio = start_io(options)?;
-    let files: Arc<dyn WritableFiles> = Arc::new(KernelFiles::new(&aio));
-    check_marker(&*files, root)?;
+    let files = KernelFiles::new(&aio);
+    check_marker(&files, root)?;
     let lock = LockFile::create(root)?;
-    Ok((aio, files, lock))
+    Ok((aio, Arc::new(LockedFiles::new(files, lock))))
 }
 
 fn recover_locked(

@@ -23,6 +23,8 @@ struct State {
     /// Which side commits enter.
     side: usize,
     inside: [u64; 2],
+    /// A thread has panicked in a commit, whose status may be missing in the commit log for ever.
+    has_panicked: bool,
 }
 
 /// A commit in progress. Ends when it is dropped.
@@ -45,8 +47,9 @@ impl CommitGate {
         InCommit { gate: self, side }
     }
 
-    /// Waits for all commits that have begun. Only one thread may do so at a time.
-    pub(super) fn wait_for_earlier(&self) {
+    /// Waits for all commits that have begun. Only one thread may do so at a time. Returns false if one of them, or an
+    /// earlier one, has panicked: no checkpoint may follow.
+    pub(super) fn wait_for_earlier(&self) -> bool {
         let side = {
             let mut state = self.state.lock();
             state.side = 1 - state.side;
@@ -54,9 +57,11 @@ impl CommitGate {
         };
         loop {
             let epoch = self.empty.epoch();
-            if self.state.lock().inside[side] == 0 {
-                return;
+            let state = self.state.lock();
+            if state.inside[side] == 0 {
+                return !state.has_panicked;
             }
+            drop(state);
             self.empty.wait(epoch, None);
         }
     }
@@ -65,6 +70,7 @@ impl CommitGate {
 impl Drop for InCommit<'_> {
     fn drop(&mut self) {
         let mut state = self.gate.state.lock();
+        state.has_panicked |= std::thread::panicking();
         state.inside[self.side] -= 1;
         if state.inside[self.side] == 0 {
             drop(state);
@@ -86,7 +92,7 @@ mod tests {
         let earlier = gate.enter();
         let (theirs, has_ended) = (Arc::clone(&gate), Arc::clone(&ended));
         let waiter = thread::spawn("checkpoint", move || {
-            theirs.wait_for_earlier();
+            assert!(theirs.wait_for_earlier());
             assert!(has_ended.load(Ordering::SeqCst), "an earlier commit was still in progress");
         });
         while gate.state.lock().side == 0 {
@@ -98,6 +104,19 @@ mod tests {
         drop(earlier);
         waiter.expect("started").join().expect("no panic");
         drop(later);
-        gate.wait_for_earlier();
+        assert!(gate.wait_for_earlier());
+    }
+
+    #[test]
+    fn no_checkpoint_follows_a_commit_that_has_panicked() {
+        let gate = Arc::new(CommitGate::new());
+        let theirs = Arc::clone(&gate);
+        let body = move || {
+            let _commit = theirs.enter();
+            panic!("in a commit");
+        };
+        assert!(thread::spawn("commit", body).expect("started").join().is_err());
+        assert!(!gate.wait_for_earlier());
+        assert!(!gate.wait_for_earlier());
     }
 }

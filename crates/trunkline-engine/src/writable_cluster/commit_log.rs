@@ -42,7 +42,7 @@ pub(super) struct CommitLog {
     root: PathBuf,
     layout: MultixactLayout,
     pages: Mutex<BTreeMap<u64, Page>>,
-    /// Its lock is held while a page is read, and that of the pages is not.
+    /// Its lock is held while a page is read; that of the pages is not.
     reader: Mutex<PageReader>,
 }
 
@@ -124,20 +124,28 @@ impl CommitLog {
             if let Some(page) = self.pages.lock().get_mut(&number) {
                 return Ok(body(page));
             }
-            let bytes = self.read(number)?;
-            self.pages.lock().entry(number).or_insert_with(|| Page::new(bytes));
+            self.load(number)?;
         }
     }
 
-    fn read(&self, number: u64) -> Result<Box<PageBytes>, WritableClusterError> {
+    /// Reads a page, unless another session has.
+    fn load(&self, number: u64) -> Result<(), WritableClusterError> {
+        // The lock is held until the page is in the map. Otherwise, another session could read the page, change it, and a
+        // checkpoint could write and drop it before this session adds what it has read.
+        let mut reader = self.reader.lock();
+        if self.pages.lock().contains_key(&number) {
+            return Ok(());
+        }
         let (path, offset) = self.place(number);
         let failed = |operation, source| WritableClusterError::file(operation, &path, source);
         let file = self.files.open(&path, false).map_err(|source| failed("open", source))?;
-        let mut reader = self.reader.lock();
         reader.read(&file, &[offset]).map_err(|source| failed("read", source))?;
-        reader
-            .page(0)
-            .ok_or_else(|| failed("read a page of", std::io::ErrorKind::UnexpectedEof.into()))
+        let Some(bytes) = reader.page(0) else {
+            let source = std::io::ErrorKind::UnexpectedEof.into();
+            return Err(failed("read a page of", source));
+        };
+        self.pages.lock().entry(number).or_insert_with(|| Page::new(bytes));
+        Ok(())
     }
 
     /// Writes all pages that have changed, durably.

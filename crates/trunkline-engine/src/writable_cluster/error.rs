@@ -63,6 +63,9 @@ pub enum WritableClusterError {
         /// The end of its record.
         lsn: Lsn,
     },
+    /// A thread has panicked while it committed a transaction. Only a recovery can tell how that has ended.
+    #[error("a commit has panicked; the cluster must be opened again, which recovers it")]
+    PanickedCommit,
     /// Sessions are still open.
     #[error("the cluster cannot be shut down while sessions are open")]
     InUse,

@@ -1,6 +1,9 @@
 //! Locks the data directory: against our own programs by `flock` on the marker file, against servers by `postmaster.pid` (as
 //! `CreateLockFile` makes it).
 //!
+//! A server takes a file with the process id of its parent for stale, so a program must not start a server on a directory
+//! that it has open itself.
+//!
 //! A server looks only at the process id in that file. So do we for servers; our own programs also exclude each other
 //! within a process.
 

@@ -43,9 +43,10 @@ impl Transaction {
 
 /// A session that may begin transactions and change pages. Only one thread may use it at a time.
 pub struct WriteSession {
-    pub(super) shared: Arc<Shared>,
+    // Dropped in this order: when the last reference to what is shared is gone, so are the others.
     pub(super) backend: Backend,
     pub(super) changer: Changer,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// Whether a commit waits for the WAL (`synchronous_commit`).

@@ -10,14 +10,12 @@ use trunkline_format::{ControlFile, Lsn, Oid};
 use super::commit_gate::CommitGate;
 use super::commit_log::CommitLog;
 use super::ids::Ids;
-use super::lock_file::LockFile;
 use crate::control_writer::ControlWriter;
 use crate::engine::Engine;
 use crate::log_writer::{Lane, LogFlusher, LogWriter, LogWriterError};
 use crate::storage::Storage;
 
-/// What the sessions share. The fields are dropped in this order: the flusher's thread uses the log, and others may
-/// use the directory when the last one is gone.
+/// What the sessions share. The fields are dropped in this order: the flusher's thread uses the log.
 pub(super) struct Shared {
     pub(super) flusher: LogFlusher,
     pub(super) checkpoint: Mutex<CheckpointState>,
@@ -27,7 +25,6 @@ pub(super) struct Shared {
     pub(super) storage: Storage,
     pub(super) engine: Engine,
     pub(super) log: Arc<LogWriter>,
-    pub(super) _lock: LockFile,
 }
 
 /// The control file, and what a checkpoint writes with. Its lock lets one checkpoint run at a time.

@@ -108,6 +108,10 @@ fn what_was_committed_is_there_after_a_crash_and_after_a_shutdown() {
     insert(&mut session, &mut other, 600..601);
     expected.push((600, open_xid + 1));
     drop((session, cluster));
+    // A page of the table could still be written.
+    let locked = WritableCluster::open(&data, &options(&data), |_| {});
+    assert!(matches!(locked, Err(WritableClusterError::Locked { .. })), "{locked:?}");
+    drop((writer, other));
 
     let mut cluster = open(&data);
     let report = cluster.recovered().expect("it was not shut down");
