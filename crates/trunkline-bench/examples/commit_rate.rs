@@ -12,6 +12,7 @@
 use std::error::Error;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -104,7 +105,9 @@ impl Run {
                 })
                 .collect();
             let ended = threads.into_iter().map(|thread| thread.join());
-            ended.filter_map(|ended| ended.ok()?.err()).next()
+            ended
+                .filter_map(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic)).err())
+                .next()
         });
         match failed {
             Some(error) => Err(error.into()),

@@ -10,6 +10,7 @@
 //! recovery needs all of the WAL. Prints the rate.
 
 use std::error::Error;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -60,7 +61,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 })
             })
             .collect();
-        threads.into_iter().filter_map(|thread| thread.join().ok()?.err()).next()
+        let ended = threads.into_iter().map(|thread| thread.join());
+        ended.filter_map(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic)).err()).next()
     });
     if let Some(error) = failed {
         return Err(error.into());

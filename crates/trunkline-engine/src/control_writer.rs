@@ -10,6 +10,7 @@ use std::sync::Arc;
 use trunkline_aio::clock;
 use trunkline_format::ControlFile;
 
+use crate::datadir::CONTROL_NAME;
 use crate::log_writer::{Lane, LogWriterError};
 use crate::storage::WritableFiles;
 
@@ -22,7 +23,7 @@ pub(crate) struct ControlWriter {
 impl ControlWriter {
     /// The control file of the cluster in `root`.
     pub(crate) fn new(files: &Arc<dyn WritableFiles>, root: &Path) -> Self {
-        Self { files: Arc::clone(files), path: root.join("global/pg_control") }
+        Self { files: Arc::clone(files), path: root.join(CONTROL_NAME) }
     }
 
     /// Replaces the contents, durably. The time of the last change becomes the current one.

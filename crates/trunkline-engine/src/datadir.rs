@@ -38,12 +38,14 @@ use trunkline_aio::facade::Arc;
 use trunkline_format::segment::tablespace_directory;
 use trunkline_format::{ClusterState, ControlFile, Oid};
 
+pub(crate) use self::control::CONTROL_NAME;
 pub use self::control::{read_control_file, read_control_file_despite_crc};
 pub use self::error::{DataDirError, Unsafe, Warning};
 pub(crate) use self::files::database_directory;
 pub use self::files::{
     DEFAULT_TABLESPACE, FileEntry, FileList, GLOBAL_TABLESPACE, Tablespace, place_of,
 };
+pub(crate) use self::pidfile::NAME as PID_FILE_NAME;
 pub use self::pidfile::{Process, Server};
 pub use self::problem::{Problem, ProblemKind};
 use self::replayed_files::{Places, replay_list};

@@ -21,24 +21,20 @@ use trunkline_format::page::{
     line_pointers,
 };
 use trunkline_format::page_builder::{NewTuple, Origin};
-use trunkline_format::wal::ImageMode;
+use trunkline_format::wal::resource_manager::heap_operation::{
+    DELETE, HOT_UPDATE, INITIALISE, INSERT, UPDATE,
+};
 use trunkline_format::wal::resource_manager::number;
+use trunkline_format::wal::{ImageMode, NewRecord};
 use trunkline_format::{BLOCK_SIZE, BlockNo, Lsn, PageBytes, Tid};
 
 use crate::heap::HEAP_TUPLES_MAX;
 use crate::location::Location;
 use crate::log_writer::{LogWriterError, Room};
-use crate::page_change::{ChangeError, ChangedPage, Changer, Operation};
+use crate::page_change::{ChangeError, ChangedPage, Changer};
 use crate::pool::{Backend, PageMut, Pin, ReadError, WriteError};
 use crate::settings::ExtendMethod;
 use crate::storage::{Relation, StorageError};
-
-/// Operations of `Heap`.
-const INSERT: u8 = 0x00;
-const DELETE: u8 = 0x10;
-const UPDATE: u8 = 0x20;
-const HOT_UPDATE: u8 = 0x40;
-const INIT_PAGE: u8 = 0x80;
 
 /// `XLHL_KEYS_UPDATED`: the row was deleted, or its key changed.
 const KEYS_UPDATED: u8 = 0x10;
@@ -119,11 +115,6 @@ impl HeapWriter {
         Self { relation, target: None }
     }
 
-    /// The table.
-    pub fn relation(&self) -> &Relation {
-        &self.relation
-    }
-
     /// Inserts a row.
     ///
     /// # Errors
@@ -162,9 +153,8 @@ impl HeapWriter {
         let Some(item) = free_item(&page, length) else { return Ok(None) };
         let is_first = is_new(&page);
         let main: &[&[u8]] = &[&item.to_le_bytes(), &[0]];
-        let info = if is_first { INSERT | INIT_PAGE } else { INSERT };
-        let operation =
-            Operation { manager: number::HEAP, info, xid: session.xid, main_data: main };
+        let info = if is_first { INSERT | INITIALISE } else { INSERT };
+        let operation = NewRecord::plain(number::HEAP, info, session.xid, main);
         let image = if is_first { ImageMode::WillInit } else { ImageMode::IfNeeded };
         let data: &[&[u8]] = &[data];
         let changed = ChangedPage { relation: &self.relation, block, page: &mut page, image, data };
@@ -188,7 +178,7 @@ impl HeapWriter {
         self.check_row(tid, &page)?;
         let xid = session.xid;
         let main: &[&[u8]] = &[&xid.to_le_bytes(), &item.to_le_bytes(), &[KEYS_UPDATED, 0]];
-        let operation = Operation { manager: number::HEAP, info: DELETE, xid, main_data: main };
+        let operation = NewRecord::plain(number::HEAP, DELETE, xid, main);
         let changed = ChangedPage {
             relation: &self.relation,
             block,
@@ -250,7 +240,7 @@ impl HeapWriter {
         let info = if is_hot { HOT_UPDATE } else { UPDATE };
         let main = update_data(session.xid, (tid.item, is_hot), item);
         let main_data: &[&[u8]] = &[&main];
-        let operation = Operation { manager: number::HEAP, info, xid: session.xid, main_data };
+        let operation = NewRecord::plain(number::HEAP, info, session.xid, main_data);
         let data: &[&[u8]] = &[data];
         let image = ImageMode::IfNeeded;
         let changed = ChangedPage { relation: &self.relation, block, page: &mut page, image, data };
@@ -282,10 +272,10 @@ impl HeapWriter {
         self.refuse_all_visible(block, &new)?;
         let Some(item) = free_item(&new, length) else { return Ok(None) };
         let is_first = is_new(&new);
-        let info = if is_first { UPDATE | INIT_PAGE } else { UPDATE };
+        let info = if is_first { UPDATE | INITIALISE } else { UPDATE };
         let main = update_data(session.xid, (tid.item, keeps_keys), item);
         let main_data: &[&[u8]] = &[&main];
-        let operation = Operation { manager: number::HEAP, info, xid: session.xid, main_data };
+        let operation = NewRecord::plain(number::HEAP, info, session.xid, main_data);
         let data: &[&[u8]] = &[data];
         let image = if is_first { ImageMode::WillInit } else { ImageMode::IfNeeded };
         let relation = &self.relation;

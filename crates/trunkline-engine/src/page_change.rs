@@ -15,7 +15,7 @@ use trunkline_aio::Session;
 use trunkline_format::page::set_lsn;
 use trunkline_format::wal::redo::{Change, RedoError, Redone, redo};
 use trunkline_format::wal::{
-    ImageMode, ImagePolicy, LogRecord, NewBlock, NewRecord, Record, RecordBuffer, RelFileLocator,
+    ImageMode, ImagePolicy, LogRecord, NewBlock, NewRecord, Record, RecordBuffer,
 };
 use trunkline_format::{BLOCK_SIZE, BlockNo, Lsn, PageBytes, PgVersion};
 
@@ -54,19 +54,6 @@ pub enum ChangeError {
     Log(#[from] LogWriterError),
 }
 
-/// What a record says, apart from its pages.
-#[derive(Debug, Clone, Copy)]
-pub struct Operation<'a> {
-    /// The number of the resource manager.
-    pub manager: u8,
-    /// The operation.
-    pub info: u8,
-    /// The transaction, or 0.
-    pub xid: u32,
-    /// The main data, in pieces.
-    pub main_data: &'a [&'a [u8]],
-}
-
 /// A page that a record changes.
 pub struct ChangedPage<'c, 'p> {
     /// Its relation.
@@ -98,11 +85,6 @@ impl Changer {
         Some(Self { log: Arc::clone(log), inserter, trial, copies })
     }
 
-    /// The WAL.
-    pub fn log(&self) -> &Arc<LogWriter> {
-        &self.log
-    }
-
     /// For records that change no page.
     pub fn inserter(&mut self) -> &mut Inserter {
         &mut self.inserter
@@ -123,7 +105,7 @@ impl Changer {
         self.log.room(session, records, bytes)
     }
 
-    /// Changes pages, which become block references 0, 1 and so on. The new pages of a relation have
+    /// Changes pages, which become block references 0, 1 and so on of the record `operation`; it has none itself. The new pages of a relation have
     /// [`ImageMode::WillInit`], and `info` must have the operation's INIT flag.
     ///
     /// # Errors
@@ -131,7 +113,7 @@ impl Changer {
     pub fn change(
         &mut self,
         room: &mut Room,
-        operation: &Operation<'_>,
+        operation: &NewRecord<'_>,
         pages: &mut [ChangedPage<'_, '_>],
     ) -> Result<RecordLocation, ChangeError> {
         self.copies.resize_with(pages.len(), || Box::new([0; BLOCK_SIZE]));
@@ -142,7 +124,7 @@ impl Changer {
         // Before the record is inserted: a checkpoint that begins between the two would overlook the page.
         pages.iter_mut().for_each(|changed| changed.page.mark_dirty());
         let blocks = blocks_of(pages, &self.copies, false);
-        let place = self.inserter.insert(room, &record_of(operation, &blocks))?;
+        let place = self.inserter.insert(room, &NewRecord { blocks: &blocks, ..*operation })?;
         for (changed, copy) in pages.iter_mut().zip(&mut self.copies) {
             set_lsn(copy, place.end);
             changed.page.copy_from_slice(&copy[..]);
@@ -153,11 +135,12 @@ impl Changer {
     /// Applies the record to the copies, which keep their LSN: it decides whether an image is needed.
     fn try_redo(
         &mut self,
-        operation: &Operation<'_>,
+        operation: &NewRecord<'_>,
         pages: &[ChangedPage<'_, '_>],
     ) -> Result<(), ChangeError> {
         let blocks = blocks_of(pages, &self.copies, true);
-        let assembled = self.trial.assemble(&record_of(operation, &blocks), &ImagePolicy::NONE);
+        let assembled =
+            self.trial.assemble(&NewRecord { blocks: &blocks, ..*operation }, &ImagePolicy::NONE);
         assembled.map_err(LogWriterError::from)?;
         let bytes = self.trial.seal(Lsn(0));
         let Ok(record) = Record::parse(bytes) else {
@@ -189,14 +172,9 @@ fn blocks_of<'b>(
 ) -> Vec<NewBlock<'b>> {
     let mut blocks = Vec::with_capacity(pages.len());
     for (id, (changed, copy)) in (0..).zip(pages.iter().zip(copies)) {
-        let locator = changed.relation.locator();
         blocks.push(NewBlock {
             id,
-            relation: RelFileLocator {
-                tablespace: locator.tablespace,
-                database: locator.database,
-                number: locator.relfilenode,
-            },
+            relation: changed.relation.locator().into(),
             fork: changed.relation.fork(),
             block: changed.block,
             page: copy,
@@ -211,11 +189,6 @@ fn blocks_of<'b>(
         });
     }
     blocks
-}
-
-fn record_of<'r>(operation: &Operation<'r>, blocks: &'r [NewBlock<'r>]) -> NewRecord<'r> {
-    let Operation { manager, info, xid, main_data } = *operation;
-    NewRecord { blocks, ..NewRecord::plain(manager, info, xid, main_data) }
 }
 
 impl fmt::Debug for Changer {

@@ -17,8 +17,8 @@
 
 use crate::checksum::set_checksum;
 use crate::heap_tuple::{
-    FROZEN_XID, HAS_NULL, HAS_VAR_WIDTH, MAX_HEAP_ATTRIBUTES, TUPLE_HEADER_SIZE, XMAX_INVALID,
-    XMIN_FROZEN,
+    FROZEN_XID, HAS_NULL, HAS_VAR_WIDTH, HEAP_ONLY, MAX_HEAP_ATTRIBUTES, TUPLE_HEADER_SIZE,
+    XMAX_INVALID, XMIN_FROZEN,
 };
 use crate::ids::{BLOCK_SIZE, BlockNo, Lsn, PageBytes};
 use crate::page::{
@@ -57,8 +57,6 @@ pub struct NewTuple<'a> {
     pub data: &'a [u8],
 }
 
-/// In `t_infomask2` of a new version on the page of the old one.
-const HEAP_ONLY: u16 = 0x8000;
 /// In `t_infomask` of the new version of an update.
 const UPDATED: u16 = 0x2000;
 

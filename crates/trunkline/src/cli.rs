@@ -193,6 +193,9 @@ pub(crate) fn command() -> clap::Command {
     let (of_replay, scratch) = (global(&OF_REPLAY), global(&["scratch"]));
     let without_scratch = [&of_replay[..], &scratch].concat();
     let of_data_directory = [&global(&OF_DATA_DIRECTORY)[..], &without_scratch].concat();
+    let of_recovery =
+        [&global(&OF_DATA_DIRECTORY)[..], &of_log, &global(&["allow_incomplete", "no_replay"])]
+            .concat();
     let without_all = |text| without_options(without_options(text, &of_data_directory), &of_report);
     command
         .mut_subcommand("backup", |backup| {
@@ -204,6 +207,7 @@ pub(crate) fn command() -> clap::Command {
             without_options(demo, &of_data_directory)
         })
         .mut_subcommand("init", |it| without_options(it, &of_data_directory))
+        .mut_subcommand("recover", |it| without_options(it, &of_recovery))
         .mut_subcommand("inspect", |inspect| {
             let inspect =
                 inspect.mut_subcommand("control", |it| without_options(it, &without_scratch));
@@ -232,10 +236,11 @@ impl Cli {
             let text = format!("unexpected argument '--pgdata': {name} reads no data directory");
             return Err(command().error(ErrorKind::UnknownArgument, text));
         }
-        if let Some(("backup", given)) = matches.subcommand()
+        if let Some((name @ ("backup" | "recover"), given)) = matches.subcommand()
             && given.value_source("pgdata") == Some(ValueSource::CommandLine)
         {
-            let text = "unexpected argument '--pgdata': the directory of a backup is an argument";
+            let text =
+                format!("unexpected argument '--pgdata': the directory of {name} is an argument");
             return Err(command().error(ErrorKind::UnknownArgument, text));
         }
         Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command()))

@@ -98,7 +98,8 @@ impl Stop {
             Stop::CutFile { place, length } => {
                 let expected = segments.identity().segment_size.bytes();
                 let reason = format!("the file has {length} bytes, expected {expected}");
-                (place, place, reason, false)
+                // A segment that an archive has got while it was written is not complete.
+                (place, place, reason, segments.is_partial(place))
             }
         };
         let at = format!("log ends at {record} in segment {}", segments.name(record));

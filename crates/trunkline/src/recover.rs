@@ -17,6 +17,7 @@ use trunkline_engine::writable_cluster::{
     WritableCluster, WritableClusterError, WritableClusterOptions,
 };
 
+use crate::data_dir::replay_options;
 use crate::exit::{Exit, Failure};
 use crate::options::Context;
 use crate::output::{object, print_report};
@@ -52,7 +53,7 @@ impl From<WritableClusterError> for Failure {
 /// Runs the command.
 pub(crate) fn run(context: &Context<'_>, args: &RecoverArgs) -> Result<Exit, Failure> {
     let Context { global, settings, .. } = context;
-    let replay = global.replay.options(settings);
+    let replay = replay_options(context, &args.directory)?;
     let options = WritableClusterOptions {
         recovery_threads: args.threads,
         recovery_memory: replay.memory,

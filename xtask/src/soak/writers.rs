@@ -30,15 +30,16 @@ pub(super) fn run(checkout: &Checkout, bins: &[&str]) -> Result<String, Failure>
             .env("TRUNKLINE_SERVERS", *bin)
             .env("TRUNKLINE_SEED", FIRST_SEED)
             .env("TRUNKLINE_ROUNDS", CLUSTERS);
-        let (mut tally, mut commits, mut kills) = (Tally::default(), 0, 0);
+        let (mut tally, mut commits, mut kills, mut compared) = (Tally::default(), 0, 0, 0);
         let code = test.tee(|line| {
             let counts = counts_of(line);
-            let (more_commits, more_kills) = counts.unwrap_or_default();
+            let (more_commits, more_kills, more_compared) = counts.unwrap_or_default();
             commits += more_commits;
             kills += more_kills;
+            compared += more_compared;
             tally.line(line) || counts.is_some()
         })?;
-        if code != Some(0) || !tally.skipped.is_empty() || kills == 0 {
+        if code != Some(0) || !tally.skipped.is_empty() || kills == 0 || compared < kills {
             return Err(Failure::new(format!("{version}: {test} failed: {:?}", tally.failures)));
         }
         summary.push(format!("{version}: {kills} kills, {commits} acknowledged commits"));
@@ -46,8 +47,9 @@ pub(super) fn run(checkout: &Checkout, bins: &[&str]) -> Result<String, Failure>
     Ok(summary.join("; "))
 }
 
-/// The numbers of a line such as "  166 commits, 2 kills".
-fn counts_of(line: &str) -> Option<(u64, u64)> {
-    let (commits, kills) = line.trim().strip_suffix(" kills")?.split_once(" commits, ")?;
-    Some((commits.parse().ok()?, kills.parse().ok()?))
+/// The numbers of a line such as "  166 commits, 2 kills, 2 comparisons".
+fn counts_of(line: &str) -> Option<(u64, u64, u64)> {
+    let (commits, rest) = line.trim().strip_suffix(" comparisons")?.split_once(" commits, ")?;
+    let (kills, compared) = rest.split_once(" kills, ")?;
+    Some((commits.parse().ok()?, kills.parse().ok()?, compared.parse().ok()?))
 }

@@ -14,7 +14,8 @@ use super::error::DataDirError;
 use crate::small_file;
 
 const VERSION_NAME: &str = "PG_VERSION";
-const CONTROL_NAME: &str = "global/pg_control";
+/// The path of the control file in a data directory.
+pub(crate) const CONTROL_NAME: &str = "global/pg_control";
 
 /// Size of the control file. Only the first few hundred bytes are used.
 const CONTROL_BYTES: u64 = 8192;

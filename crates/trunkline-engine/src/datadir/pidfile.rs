@@ -23,7 +23,7 @@ use rustix::process::{Pid, test_kill_process};
 use thiserror::Error;
 
 /// The file's name.
-pub(super) const NAME: &str = "postmaster.pid";
+pub(crate) const NAME: &str = "postmaster.pid";
 
 /// Maximum number of bytes to read. A valid file has just eight short lines.
 pub(super) const BYTES_MAX: u64 = 65_536;

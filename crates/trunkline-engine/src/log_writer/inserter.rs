@@ -11,17 +11,16 @@ use std::sync::Arc;
 
 use trunkline_aio::facade::atomic::Ordering;
 use trunkline_format::control::Checkpoint;
+use trunkline_format::wal::resource_manager::number;
+use trunkline_format::wal::resource_manager::xlog_operation::{
+    CHECKPOINT_ONLINE, CHECKPOINT_REDO, CHECKPOINT_SHUTDOWN,
+};
 use trunkline_format::wal::{ImagePolicy, NewRecord, RecordBuffer};
 
 use super::error::LogWriterError;
 use super::reservation::Reserved;
 use super::room::{Room, worst_case_bytes};
 use super::writer::{LogWriter, RecordLocation, VERSION};
-
-/// Operations of the manager `XLOG` (0).
-const CHECKPOINT_SHUTDOWN: u8 = 0x00;
-const CHECKPOINT_ONLINE: u8 = 0x10;
-const CHECKPOINT_REDO: u8 = 0xE0;
 
 /// One session's insertion slot and record buffer (compare a WAL insertion lock).
 pub struct Inserter {
@@ -75,7 +74,7 @@ impl Inserter {
         let log = &*self.log;
         let level = log.options.wal_level.to_le_bytes();
         let main_data: &[&[u8]] = &[&level];
-        let record = NewRecord::plain(0, CHECKPOINT_REDO, 0, main_data);
+        let record = NewRecord::plain(number::XLOG, CHECKPOINT_REDO, 0, main_data);
         self.buffer.assemble(&record, &ImagePolicy::NONE)?;
         self.check_length(room)?;
         let reserved = log.reservations.reserve_exclusive(self.buffer.length() as u64);
@@ -97,7 +96,7 @@ impl Inserter {
     ) -> Result<RecordLocation, LogWriterError> {
         let main_data: &[&[u8]] = &[&checkpoint.to_record(VERSION)];
         let location =
-            self.insert(room, &NewRecord::plain(0, CHECKPOINT_SHUTDOWN, 0, main_data))?;
+            self.insert(room, &NewRecord::plain(number::XLOG, CHECKPOINT_SHUTDOWN, 0, main_data))?;
         match location.start == checkpoint.redo {
             true => Ok(location),
             false => Err(LogWriterError::NotAlone { place: checkpoint.redo }),
@@ -114,7 +113,7 @@ impl Inserter {
         checkpoint: &Checkpoint,
     ) -> Result<RecordLocation, LogWriterError> {
         let main_data: &[&[u8]] = &[&checkpoint.to_record(VERSION)];
-        self.insert(room, &NewRecord::plain(0, CHECKPOINT_ONLINE, 0, main_data))
+        self.insert(room, &NewRecord::plain(number::XLOG, CHECKPOINT_ONLINE, 0, main_data))
     }
 
     fn check_length(&self, room: &Room) -> Result<(), LogWriterError> {

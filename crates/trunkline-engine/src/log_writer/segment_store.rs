@@ -103,12 +103,13 @@ impl SegmentStore {
             let removed = self.files.remove(&path);
             removed.map_err(|source| LogWriterError::file("remove", &path, source))?;
         }
-        let path = self.path(number);
-        let synced = self.files.sync_directory_of(&path);
-        synced.map_err(|source| LogWriterError::file("fsync the directory of", &path, source))?;
+        if first < later {
+            self.sync_directory()?;
+        }
         if from == 0 {
             return Ok(());
         }
+        let path = self.path(number);
         let file = self.open(number);
         let file = file.map_err(|source| LogWriterError::file("open", &path, source))?;
         let length = u64::from(self.size.bytes()) - from;

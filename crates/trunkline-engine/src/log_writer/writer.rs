@@ -160,9 +160,7 @@ impl LogWriter {
         if wanted > most {
             return Err(LogWriterError::RoomTooLarge { records, bytes: wanted, most });
         }
-        if self.flushes.has_failed()
-            && let Some(failure) = self.flushes.failure()
-        {
+        if let Some(failure) = self.failure() {
             return Err(failure);
         }
         if self.reservations.is_exhausted() {

@@ -1,5 +1,9 @@
 //! The first segment of a new cluster's WAL: a page header and a shutdown checkpoint (`BootStrapXLOG`).
 
+use trunkline_format::text_output::FIRST_USER_OID;
+use trunkline_format::transam::FIRST_NORMAL_XID;
+use trunkline_format::wal::resource_manager::number;
+use trunkline_format::wal::resource_manager::xlog_operation::CHECKPOINT_SHUTDOWN;
 use trunkline_format::wal::{
     ImagePolicy, LONG_HEADER_SIZE, LogPageHeader, LongHeader, NewRecord, NewRecordError,
     RecordBuffer, SegmentName, SegmentSize,
@@ -8,15 +12,6 @@ use trunkline_format::{Checkpoint, ControlFile, Lsn, Oid};
 
 /// Where the first record begins, in bytes from the start of the segment.
 pub(super) const HEADER: u64 = LONG_HEADER_SIZE as u64;
-
-/// `CHECKPOINT_SHUTDOWN`: an operation of the manager `XLOG` (0).
-const CHECKPOINT_SHUTDOWN: u8 = 0;
-
-/// The first xid of a transaction (`FirstNormalTransactionId`).
-const FIRST_XID: u32 = 3;
-
-/// The first OID of an object that a user makes (`FirstNormalObjectId`).
-const FIRST_OID: Oid = Oid(16384);
 
 /// The database that `initdb` makes first (`Template1DbOid`).
 const TEMPLATE1: Oid = Oid(1);
@@ -31,11 +26,11 @@ pub(super) fn checkpoint(redo: Lsn, time: i64) -> Checkpoint {
         full_page_writes: true,
         wal_level: Some(0),
         logical_decoding: None,
-        next_xid: FIRST_XID.into(),
-        next_oid: FIRST_OID,
+        next_xid: FIRST_NORMAL_XID.into(),
+        next_oid: Oid(FIRST_USER_OID),
         next_multi: 1,
         next_multi_offset: 0,
-        oldest_xid: FIRST_XID,
+        oldest_xid: FIRST_NORMAL_XID,
         oldest_xid_db: TEMPLATE1,
         oldest_multi: 1,
         oldest_multi_db: TEMPLATE1,
@@ -67,7 +62,7 @@ pub(super) fn build(
     LogPageHeader::new(control.version, timeline, file, address, None).write(&mut segment);
     let data = control.checkpoint.to_record(control.version);
     let main_data: &[&[u8]] = &[&data];
-    let record = NewRecord::plain(0, CHECKPOINT_SHUTDOWN, 0, main_data);
+    let record = NewRecord::plain(number::XLOG, CHECKPOINT_SHUTDOWN, 0, main_data);
     let mut buffer = RecordBuffer::default();
     buffer.assemble(&record, &ImagePolicy::NONE)?;
     let record = buffer.seal(Lsn(0));

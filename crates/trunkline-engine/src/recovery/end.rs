@@ -29,7 +29,8 @@ pub(super) fn finish(
 ) -> Result<(ControlFile, Lsn), RecoveryError> {
     let options = LogWriterOptions {
         last: replayed.last,
-        redo: replayed.start,
+        // The log up to here has been synced.
+        redo: replayed.end,
         buffers: 0,
         inserters: 1,
         ..LogWriterOptions::after_shutdown(control, segment_size, replayed.end)

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use trunkline_aio::facade::Mutex;
 use trunkline_aio::facade::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use trunkline_aio::{Aio, File};
+use trunkline_format::segment::segment_of;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 use super::error::RecoveryError;
-use super::plan::{Piece, Plan, SegmentWork, location_of, offset_of};
+use super::plan::{Piece, Plan, SegmentWork, location_of};
 use crate::log_writer::{Lane, LogWriterError};
 use crate::page_reader::PageReader;
 use crate::replay::{PageRedoError, Replay};
@@ -126,12 +127,14 @@ impl PageWriter {
         let Work { replay, .. } = work;
         let key = &segment.key;
         let requires_base = |block: &BlockNo| replay.requires_base(key, *block);
-        let bases: Vec<u64> = blocks.clone().filter(requires_base).map(offset_of).collect();
+        let bases: Vec<u64> =
+            blocks.clone().filter(requires_base).map(|block| segment_of(block).1).collect();
         let read = self.bases.read(file, &bases);
         read.map_err(|source| RecoveryError::file("read", &segment.path, source))?;
         self.run.clear();
-        let mut base = 0;
+        let (mut base, mut is_advised) = (0, false);
         for block in blocks.clone() {
+            is_advised = is_advised || replay.advise_if_slow(key, block..blocks.end);
             let page = replay.build::<PageRedoError>(key, block, || {
                 let page = self.bases.page(base);
                 base += 1;
@@ -143,7 +146,7 @@ impl PageWriter {
             })?;
             self.run.extend_from_slice(&page[..]);
         }
-        let written = self.lane.write_bytes(file, offset_of(blocks.start), &self.run);
+        let written = self.lane.write_bytes(file, segment_of(blocks.start).1, &self.run);
         written.map_err(|source| RecoveryError::file("write to", &segment.path, source))?;
         work.pages.fetch_add(blocks.len() as u64, Ordering::Relaxed);
         Ok(())

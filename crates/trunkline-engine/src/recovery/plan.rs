@@ -16,7 +16,7 @@ use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, SEGMENT_BLOCKS};
 use super::error::RecoveryError;
 use crate::location::Location;
 use crate::replay::{ForkKey, Replay};
-use crate::storage::{Relation, RelationLocator, Storage, StorageError, WritableFiles};
+use crate::storage::{Relation, Storage, StorageError, WritableFiles};
 
 /// The most blocks of a piece: 4 MB.
 const PIECE: u32 = 512;
@@ -92,16 +92,11 @@ impl Plan {
         let mut forks: Vec<ForkKey> = replay.changed_forks().copied().collect();
         forks.sort_unstable_by_key(|(relation, fork)| (*relation, *fork as u8));
         for key in forks {
-            let (relation, fork) = (key.0, key.1);
+            let (locator, fork) = key;
             if fork == Fork::Init {
                 return Err(RecoveryError::Unsupported { what: "unlogged tables in its log" });
             }
-            let locator = RelationLocator {
-                tablespace: relation.tablespace,
-                database: relation.database,
-                relfilenode: relation.number,
-            };
-            plan.add(replay, &storage.relation(locator, fork), key, &**files)?;
+            plan.add(replay, &storage.relation(locator.into(), fork), key, &**files)?;
         }
         Ok(plan)
     }
@@ -195,11 +190,6 @@ impl Plan {
             self.directories.insert(path);
         }
     }
-}
-
-/// Where a block is in its segment.
-pub(super) fn offset_of(block: BlockNo) -> u64 {
-    u64::from(block % SEGMENT_BLOCKS) * BLOCK_SIZE as u64
 }
 
 /// A block, for a message.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use trunkline_aio::facade::atomic::Ordering;
 use trunkline_aio::facade::thread;
 use trunkline_aio::{Aio, clock};
-use trunkline_format::wal::SegmentSize;
+use trunkline_format::backup_label::BACKUP_LABEL_NAME;
 use trunkline_format::{ClusterState, ControlFile};
 
 use super::end::finish;
@@ -16,9 +16,10 @@ use super::page_writer::{PageWriter, Work};
 use super::plan::Plan;
 use super::status_writer::write_status_pages;
 use crate::control_writer::ControlWriter;
-use crate::datadir::read_control_file;
+use crate::datadir::{CONTROL_NAME, DataDirError, read_control_file};
 use crate::log_writer::{Lane, SegmentStore, check_marker};
 use crate::replay::{Replay, ReplayOptions};
+use crate::small_file;
 use crate::storage::{Layout, OpenFiles, Storage, WritableFiles};
 
 /// Recovers the cluster in `root` if it was not shut down. It must be one that [`crate::new_cluster`] has made, and no
@@ -35,7 +36,7 @@ pub fn recover(
 ) -> Result<Recovered, RecoveryError> {
     check_marker(&**files, root)?;
     let begun = clock::now();
-    let control = read_control_file(&root.join("global/pg_control"))?;
+    let control = read_control_file(&root.join(CONTROL_NAME))?;
     refuse_backup(root, &control)?;
     let replay_options = ReplayOptions {
         memory: options.memory,
@@ -48,9 +49,7 @@ pub fn recover(
     };
     refuse_unsupported(&replay)?;
     let replayed = replay.report();
-    let Some(segment_size) = SegmentSize::new(control.wal_segment_size) else {
-        unreachable!("the control file was checked when it was read");
-    };
+    let segment_size = replay.log_files().identity().segment_size;
     // The log first, since no page may be durable before its records: after a crash of the process alone, the end of the
     // log may be only in the page cache.
     let mut lane = Lane::new(aio)?;
@@ -96,11 +95,11 @@ pub fn recover(
 /// Refuses a copy that only an archive recovery could complete.
 fn refuse_backup(root: &Path, control: &ControlFile) -> Result<(), RecoveryError> {
     for (name, what) in [
-        ("backup_label", "a backup_label"),
+        (BACKUP_LABEL_NAME, "a backup_label"),
         ("recovery.signal", "a recovery.signal"),
         ("standby.signal", "a standby.signal"),
     ] {
-        if root.join(name).exists() {
+        if small_file::exists(&root.join(name)).map_err(DataDirError::from)? {
             return Err(RecoveryError::Unsupported { what });
         }
     }

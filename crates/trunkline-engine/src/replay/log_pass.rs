@@ -75,8 +75,11 @@ pub(super) fn pass(
                     let ended = ended(&reader, place, reason, end.reason.is_usual())?;
                     // No flush writes more than one segment ahead of the oldest that is not durable.
                     let size = u64::from(files.identity().segment_size.bytes());
-                    let may_be_flushes = files.continues_after(Lsn(place.0 + size)).is_none();
-                    return Ok(ended.map(|end| PassEnd { may_be_flushes, ..end }));
+                    return Ok(ended.map(|end| {
+                        let next = Lsn(place.0 + size);
+                        let may_be_flushes = end.is_gap && files.continues_after(next).is_none();
+                        PassEnd { may_be_flushes, ..end }
+                    }));
                 }
             }
         }

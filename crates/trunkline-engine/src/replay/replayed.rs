@@ -230,10 +230,19 @@ impl Replay {
     }
 
     /// Advises the kernel which records [`Replay::build`] will read for a page.
-    pub(crate) fn advise(&self, key: &ForkKey, block: BlockNo) {
+    fn advise(&self, key: &ForkKey, block: BlockNo) {
         let chain = self.fork(key).and_then(|changes| changes.chain(block));
         let links = chain.and_then(|chain| self.found.chains.links(chain).ok());
         links.iter().for_each(|links| self.advise_links(links));
+    }
+
+    /// [`Replay::advise`] for several pages, if they will have to wait for the storage. Returns whether that is so.
+    pub(crate) fn advise_if_slow(&self, key: &ForkKey, blocks: std::ops::Range<BlockNo>) -> bool {
+        let is_slow = self.is_slow();
+        if is_slow {
+            blocks.for_each(|block| self.advise(key, block));
+        }
+        is_slow
     }
 
     fn advise_links(&self, links: &[ChainLink]) {
@@ -242,7 +251,7 @@ impl Replay {
 
     /// Whether the last page that was built had to wait for the storage, so that the next one will. Then the records
     /// of a page are advised before it is built ([`Replay::advise`]).
-    pub(crate) fn is_slow(&self) -> bool {
+    fn is_slow(&self) -> bool {
         self.is_slow.load(Ordering::Relaxed)
     }
 

@@ -31,6 +31,7 @@ use super::status_pages::StatusPages;
 use super::until::{Side, Until};
 use crate::log_files::{LogFiles, LogScan};
 use crate::new_cluster::MARKER;
+use crate::small_file;
 
 /// What the scan has found.
 pub(super) struct Scanned {
@@ -64,7 +65,7 @@ pub(super) fn scan(
         start,
         options,
         version: control.version,
-        is_ours: root.join(MARKER).exists(),
+        is_ours: small_file::exists(&root.join(MARKER))?,
         is_consistent: false,
         backup_has_ended: false,
         stopped: None,
@@ -365,7 +366,8 @@ impl Scan<'_> {
             self.found.report.consistent.get_or_insert(self.found.report.end);
         }
         // Our own log can go on after such a gap, and nothing after it was acknowledged.
-        let is_gap = end.is_gap && !(self.is_ours && end.may_be_flushes);
+        let is_crash = matches!(self.start.consistency, Consistency::EndOfLog(_));
+        let is_gap = end.is_gap && !(self.is_ours && is_crash && end.may_be_flushes);
         if !is_consistent || is_gap {
             let needed =
                 if is_consistent { "and is not complete".to_owned() } else { self.needed() };

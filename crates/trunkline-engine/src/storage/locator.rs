@@ -3,6 +3,7 @@
 use std::fmt;
 
 use trunkline_format::Oid;
+use trunkline_format::wal::RelFileLocator;
 
 /// Physical identity of a relation (`RelFileLocator`).
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
@@ -14,6 +15,22 @@ pub struct RelationLocator {
     /// The file number, from 1. It differs from the relation's OID after a rewrite such as
     /// `VACUUM FULL`.
     pub relfilenode: u32,
+}
+
+/// As WAL records name it.
+impl From<RelationLocator> for RelFileLocator {
+    fn from(locator: RelationLocator) -> Self {
+        let RelationLocator { tablespace, database, relfilenode: number } = locator;
+        Self { tablespace, database, number }
+    }
+}
+
+/// As a WAL record names it.
+impl From<RelFileLocator> for RelationLocator {
+    fn from(locator: RelFileLocator) -> Self {
+        let RelFileLocator { tablespace, database, number: relfilenode } = locator;
+        Self { tablespace, database, relfilenode }
+    }
 }
 
 /// As in PostgreSQL's messages: `1663/5/16384`.

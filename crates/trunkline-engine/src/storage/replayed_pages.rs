@@ -19,12 +19,10 @@ use std::path::PathBuf;
 
 use rustix::fs::OFlags;
 use trunkline_format::segment::segment_of;
-use trunkline_format::wal::RelFileLocator;
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Lsn, PageBytes};
 
 use super::built_pages::BuiltPages;
 use super::error::StorageError;
-use super::locator::RelationLocator;
 use super::relation::{Located, Relation};
 use crate::replay::{ForkChanges, ForkKey, PageRecords, PageRedoError, PageSource};
 
@@ -190,10 +188,7 @@ impl Relation {
         let mut is_advised = false;
         for at in block..end {
             // The page before had to wait for the storage, so the others will.
-            if !is_advised && built.replay().is_slow() {
-                is_advised = true;
-                (at..end).for_each(|at| built.replay().advise(&key, at));
-            }
+            is_advised = is_advised || built.replay().advise_if_slow(&key, at..end);
             let is_in_log = at >= in_file || built.replay().source(&key, at) == PageSource::Log;
             if at > block && (!is_in_log || built.is_built(&key, at)) {
                 break;
@@ -318,8 +313,7 @@ impl Relation {
 }
 
 fn key_of(relation: &Relation) -> ForkKey {
-    let RelationLocator { tablespace, database, relfilenode } = relation.locator();
-    (RelFileLocator { tablespace, database, number: relfilenode }, relation.fork())
+    (relation.locator().into(), relation.fork())
 }
 
 fn scratch_error(operation: &'static str, built: &BuiltPages, source: io::Error) -> StorageError {

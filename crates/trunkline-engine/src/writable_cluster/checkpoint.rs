@@ -46,8 +46,7 @@ impl WriteSession {
         shared.log.flush(self.backend.session(), place.end).map_err(LogWriterError::flush)?;
         checkpoint.location = place.start;
         let control = ControlFile { checkpoint, ..state.control };
-        state.write(&control)?;
-        state.control = control;
+        state.write(control)?;
         shared.log.remove_before(redo)?;
         Ok(report)
     }
@@ -57,7 +56,7 @@ impl WriteSession {
         let shared = std::sync::Arc::clone(&self.shared);
         let mut state = shared.checkpoint.lock();
         let stopping = ControlFile { state: ClusterState::ShuttingDown, ..state.control };
-        state.write(&stopping)?;
+        state.write(stopping)?;
         if !shared.commit_gate.wait_for_earlier() {
             return Err(WritableClusterError::PanickedCommit);
         }
@@ -71,8 +70,7 @@ impl WriteSession {
         shared.log.flush(self.backend.session(), place.end).map_err(LogWriterError::flush)?;
         let checkpoint = Checkpoint { location: place.start, ..checkpoint };
         let control = ControlFile { state: ClusterState::ShutDown, checkpoint, ..state.control };
-        state.write(&control)?;
-        state.control = control;
+        state.write(control)?;
         Ok(report)
     }
 

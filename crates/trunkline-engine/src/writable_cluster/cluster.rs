@@ -21,9 +21,7 @@ use super::shared::{CheckpointState, Shared};
 use crate::checkpoint::CheckpointReport;
 use crate::control_writer::ControlWriter;
 use crate::engine::{Engine, EngineError};
-use crate::log_writer::{
-    Lane, LogFlusher, LogWriter, LogWriterError, LogWriterOptions, check_marker,
-};
+use crate::log_writer::{Lane, LogFlusher, LogWriter, LogWriterError, LogWriterOptions};
 use crate::page_change::Changer;
 use crate::recovery::{
     Recovered, RecoveryError, RecoveryOptions, RecoveryProgress, RecoveryReport, recover,
@@ -72,7 +70,7 @@ impl WritableCluster {
         commit_log.write_dirty(session.session(), &mut checkpoint.lane, &log)?;
         drop(session);
         // From here on, a crash needs a recovery. The WAL that it needs begins at the shutdown checkpoint.
-        checkpoint.write(&control)?;
+        checkpoint.write(control)?;
         let flusher = LogFlusher::start(&aio, &log, options.wal_writer_delay);
         let shared = Shared {
             flusher: flusher.map_err(EngineError::Start)?,
@@ -160,10 +158,9 @@ fn lock(
     options: &WritableClusterOptions,
 ) -> Result<(Aio, Arc<dyn WritableFiles>), WritableClusterError> {
     let aio = start_io(options)?;
-    let files = KernelFiles::new(&aio);
-    check_marker(&files, root)?;
     let lock = LockFile::create(root)?;
-    Ok((aio, Arc::new(LockedFiles::new(files, lock))))
+    let files = LockedFiles::new(KernelFiles::new(&aio), lock);
+    Ok((aio, Arc::new(files)))
 }
 
 fn recover_locked(

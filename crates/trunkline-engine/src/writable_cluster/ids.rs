@@ -2,6 +2,7 @@
 
 use trunkline_aio::facade::Mutex;
 use trunkline_format::control::Checkpoint;
+use trunkline_format::text_output::FIRST_USER_OID;
 use trunkline_format::transam::FIRST_NORMAL_XID;
 use trunkline_format::transam::commit_log::XIDS_PER_PAGE;
 
@@ -9,9 +10,6 @@ use super::error::WritableClusterError;
 
 /// How many OIDs a record covers (`VAR_OID_PREFETCH`).
 pub(super) const OIDS_LOGGED: u32 = 8192;
-
-/// `FirstNormalObjectId`: OIDs that wrap around go on here.
-const FIRST_NORMAL_OID: u32 = 16_384;
 
 /// How far the next XID may be from the oldest one that rows have: 3 million less than half of all (`xidStopLimit`).
 const XIDS_MAX: u64 = (1 << 31) - 3_000_000;
@@ -77,8 +75,8 @@ impl Ids {
         log: impl FnOnce(u32) -> Result<(), WritableClusterError>,
     ) -> Result<u32, WritableClusterError> {
         let mut next = self.next.lock();
-        if next.oid < FIRST_NORMAL_OID {
-            (next.oid, next.oids_left) = (FIRST_NORMAL_OID, 0);
+        if next.oid < FIRST_USER_OID {
+            (next.oid, next.oids_left) = (FIRST_USER_OID, 0);
         }
         if next.oids_left == 0 {
             log(next.oid.wrapping_add(OIDS_LOGGED))?;

@@ -8,7 +8,7 @@
 //! within a process.
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,9 @@ use rustix::io::Errno;
 use trunkline_aio::clock;
 
 use super::error::WritableClusterError;
-use crate::datadir::running_server;
+use crate::datadir::{PID_FILE_NAME, running_server};
+use crate::log_writer::LogWriterError;
 use crate::new_cluster::MARKER;
-
-const NAME: &str = "postmaster.pid";
 
 /// A directory that this process may write to.
 #[derive(Debug)]
@@ -34,12 +33,13 @@ impl LockFile {
     /// Locks a directory.
     ///
     /// # Errors
-    /// [`WritableClusterError::Locked`], [`WritableClusterError::ServerRunning`] or [`WritableClusterError::File`].
+    /// [`LogWriterError::NotOurs`], [`WritableClusterError::Locked`], [`WritableClusterError::ServerRunning`] or [`WritableClusterError::File`].
     pub(super) fn create(root: &Path) -> Result<Self, WritableClusterError> {
         let marker_path = root.join(MARKER);
-        let marker = File::open(&marker_path);
-        let marker =
-            marker.map_err(|source| WritableClusterError::file("open", &marker_path, source))?;
+        let marker = File::open(&marker_path).map_err(|source| match source.kind() {
+            ErrorKind::NotFound => LogWriterError::NotOurs { path: root.to_owned() }.into(),
+            _ => WritableClusterError::file("open", &marker_path, source),
+        })?;
         match flock(&marker, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
@@ -54,10 +54,10 @@ impl LockFile {
         if server.is_running() {
             return Err(WritableClusterError::ServerRunning { path: root.to_owned(), server });
         }
-        let path = root.join(NAME);
+        let path = root.join(PID_FILE_NAME);
         let failed = |operation, source| WritableClusterError::file(operation, &path, source);
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(failed("remove", error));
             }
             _ => {}

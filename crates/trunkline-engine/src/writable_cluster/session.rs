@@ -4,9 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use trunkline_aio::clock;
+use trunkline_format::calendar::UNIX_TO_2000_S;
 use trunkline_format::transam::XidStatus;
 use trunkline_format::wal::NewRecord;
 use trunkline_format::wal::resource_manager::number;
+use trunkline_format::wal::resource_manager::xlog_operation::NEXT_OID;
 use trunkline_format::{Fork, Lsn, Oid};
 
 use super::error::WritableClusterError;
@@ -17,15 +19,11 @@ use crate::page_change::Changer;
 use crate::pool::Backend;
 use crate::storage::{Relation, RelationLocator, StorageError};
 
-/// Operations: of `XLOG`, of transactions, of storage, and of the commit log.
-const NEXT_OID: u8 = 0x30;
+/// Operations: of transactions, of storage, and of the commit log.
 const COMMIT: u8 = 0x00;
 const ABORT: u8 = 0x20;
 const CREATE: u8 = 0x10;
 const ZERO_PAGE: u8 = 0x00;
-
-/// Seconds from 1970 to 2000, where PostgreSQL's times begin.
-const EPOCH_2000: i64 = 946_684_800;
 
 /// A transaction that has begun, and has not ended. If it is dropped, it never commits.
 #[derive(Debug, PartialEq, Eq)]
@@ -108,7 +106,7 @@ impl WriteSession {
     ) -> Result<Lsn, WritableClusterError> {
         let place = self.shared.commit_log.reserve(xid)?;
         let mut room = self.changer.room(self.backend.session(), (1, 0, 8))?;
-        let time = clock::unix_micros() - EPOCH_2000 * 1_000_000;
+        let time = clock::unix_micros() - UNIX_TO_2000_S * 1_000_000;
         let main_data: &[&[u8]] = &[&time.to_le_bytes()];
         let record = NewRecord::plain(number::TRANSACTION, operation, xid, main_data);
         let in_commit = self.shared.commit_gate.enter();

@@ -39,8 +39,10 @@ impl CheckpointState {
     ///
     /// # Errors
     /// [`LogWriterError::File`].
-    pub(super) fn write(&mut self, control: &ControlFile) -> Result<(), LogWriterError> {
-        self.writer.write(&mut self.lane, control)
+    pub(super) fn write(&mut self, control: ControlFile) -> Result<(), LogWriterError> {
+        self.writer.write(&mut self.lane, &control)?;
+        self.control = control;
+        Ok(())
     }
 }
 

@@ -47,6 +47,38 @@ pub mod number {
     pub const COMMIT_TS: u8 = 18;
 }
 
+/// Operations of `XLOG` that our own clusters write.
+pub mod xlog_operation {
+    /// A checkpoint with nothing beside it.
+    pub const CHECKPOINT_SHUTDOWN: u8 = 0x00;
+    /// A checkpoint is complete.
+    pub const CHECKPOINT_ONLINE: u8 = 0x10;
+    /// OIDs below a number may be in use.
+    pub const NEXT_OID: u8 = 0x30;
+    /// From 17: a checkpoint begins.
+    pub const CHECKPOINT_REDO: u8 = 0xE0;
+}
+
+/// Operations of `Heap`.
+pub mod heap_operation {
+    /// Insert a tuple.
+    pub const INSERT: u8 = 0x00;
+    /// Delete a tuple.
+    pub const DELETE: u8 = 0x10;
+    /// Replace a tuple.
+    pub const UPDATE: u8 = 0x20;
+    /// `TRUNCATE`, for logical decoding.
+    pub const TRUNCATE: u8 = 0x30;
+    /// Replace a tuple on the same page, without index entries.
+    pub const HOT_UPDATE: u8 = 0x40;
+    /// Confirm a speculative insertion.
+    pub const CONFIRM: u8 = 0x50;
+    /// Lock a tuple.
+    pub const LOCK: u8 = 0x60;
+    /// A flag beside an operation of Heap or Heap2: block 0 is made from scratch (`XLOG_HEAP_INIT_PAGE`).
+    pub const INITIALISE: u8 = 0x80;
+}
+
 /// The first number that extensions may use.
 const CUSTOM_MIN: u8 = 128;
 

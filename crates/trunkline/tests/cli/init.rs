@@ -85,3 +85,26 @@ fn wrong_options_are_refused() {
     assert!(err.contains("init reads no data directory"), "{err}");
     assert!(!std::path::Path::new("unused").exists());
 }
+
+/// An archive has got the segment while it was written. Its log ends where the file does, and that is no finding.
+#[test]
+fn a_partial_segment_may_be_short() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("data").display().to_string();
+    assert_eq!(run(["init", &path, "--wal-segsize", "1"]).0, 0);
+    let name = "000000010000000000000001";
+    let bytes = fs::read(format!("{path}/pg_wal/{name}")).expect("read");
+    // The first page: the second one is not there, and the file says nothing about it.
+    for (name, status) in [(name.to_owned(), 1), (format!("{name}.partial"), 0)] {
+        let archive = tempfile::tempdir().expect("a folder");
+        let file = archive.path().join(name);
+        // A record that goes on behind the page keeps the reader going.
+        let mut cut = bytes[..8192].to_vec();
+        let length = (cut.len() - 40) as u32 + 100;
+        cut[40..44].copy_from_slice(&length.to_le_bytes());
+        fs::write(&file, cut).expect("written");
+        let (code, _, err) = run(["inspect", "wal", &file.display().to_string()]);
+        assert_eq!(code, status, "{err}");
+        assert!(err.contains("the file has 8192 bytes, expected 1048576"), "{err}");
+    }
+}

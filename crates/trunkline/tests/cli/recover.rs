@@ -83,6 +83,11 @@ fn other_directories_are_refused_and_left_alone() {
         assert!(err.contains(needed), "{err}");
         assert_eq!(before, (listing(&data), fs::read(data.join(&table)).expect("read")));
     };
+    let (code, _, err) = run(["recover", &path, "-D", &path]);
+    assert!(code == 2 && err.contains("the directory of recover is an argument"), "{err}");
+    let inside = data.join("base").display().to_string();
+    let (code, _, err) = run(["recover", &path, "--scratch", &inside]);
+    assert!(code == 2 && err.contains("is inside the data directory"), "{err}");
     // A process that certainly runs.
     fs::write(data.join("postmaster.pid"), "1\n").expect("written");
     refused("a server may be running", 3);

@@ -82,10 +82,12 @@ impl BitmapPages {
     fn next_lossy(&self) -> Option<(usize, u32, BlockNo)> {
         let (first, mut from) = self.lossy_at;
         for (chunk, (number, words)) in self.lossy.iter().enumerate().skip(first) {
-            let is_set = |at: &u32| {
-                words.get(*at as usize / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
+            let first_set = |(word, bits): (u32, &u64)| {
+                let bits = if word == from / 64 { bits & (u64::MAX << (from % 64)) } else { *bits };
+                (bits != 0).then(|| word * 64 + bits.trailing_zeros())
             };
-            if let Some(at) = (from..CHUNK_BLOCKS).find(is_set) {
+            let words = (0..).zip(words).skip(from as usize / 64);
+            if let Some(at) = words.map(first_set).find_map(|at| at) {
                 return Some((chunk, at, number * CHUNK_BLOCKS + at));
             }
             from = 0;

@@ -17,15 +17,15 @@ use crate::wal::fields::Fields;
 
 use super::change::{Change, Redone, data_of};
 use super::error::RedoError;
-use super::heap_page::heap_operation::{
-    CONFIRM, DELETE, HOT_UPDATE, INSERT, LOCK, TRUNCATE, UPDATE,
-};
 use super::heap_page::{
     NEW_VISIBLE_CLEARED, RowLock, VISIBLE_CLEARED, change_visible, clear_visible, open,
     operation_of,
 };
 use super::page_editor::PageEditor;
 use super::row::{Link, NewRow, Reused, Row, overwrite_attributes};
+use crate::wal::resource_manager::heap_operation::{
+    CONFIRM, DELETE, HOT_UPDATE, INSERT, LOCK, TRUNCATE, UPDATE,
+};
 
 /// `XLH_DELETE_IS_SUPER`: a speculative insertion is taken back.
 const IS_SUPER: u8 = 0x08;

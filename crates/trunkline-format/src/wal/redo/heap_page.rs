@@ -6,6 +6,7 @@ use crate::page::FLAG_ALL_VISIBLE;
 use crate::wal::block_ref::BlockRef;
 use crate::wal::fields::Fields;
 use crate::wal::record::RecordHeader;
+use crate::wal::resource_manager::heap_operation::INITIALISE;
 
 use super::change::Change;
 use super::error::RedoError;
@@ -13,20 +14,6 @@ use super::page_editor::PageEditor;
 
 /// The special space of a heap page is empty.
 pub(super) const SPECIAL: u16 = BLOCK_SIZE as u16;
-
-/// In `info`: block 0 is made from scratch.
-pub(super) const INITIALISE: u8 = 0x80;
-
-/// Operations of Heap.
-pub(super) mod heap_operation {
-    pub(crate) const INSERT: u8 = 0x00;
-    pub(crate) const DELETE: u8 = 0x10;
-    pub(crate) const UPDATE: u8 = 0x20;
-    pub(crate) const TRUNCATE: u8 = 0x30;
-    pub(crate) const HOT_UPDATE: u8 = 0x40;
-    pub(crate) const CONFIRM: u8 = 0x50;
-    pub(crate) const LOCK: u8 = 0x60;
-}
 
 /// Operations of Heap2.
 pub(super) mod heap2_operation {

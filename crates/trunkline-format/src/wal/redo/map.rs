@@ -28,13 +28,12 @@ use crate::wal::block_ref::BlockRef;
 use crate::wal::effect::Truncation;
 use crate::wal::locator::RelFileLocator;
 use crate::wal::record::Record;
-use crate::wal::resource_manager::number;
+use crate::wal::resource_manager::{heap_operation, number};
 
 use super::change::{Change, Redone};
 use super::error::RedoError;
 use super::heap_page::{
-    INSERT_ALL_FROZEN_SET, NEW_VISIBLE_CLEARED, VISIBLE_CLEARED, heap_operation, heap2_operation,
-    operation_of,
+    INSERT_ALL_FROZEN_SET, NEW_VISIBLE_CLEARED, VISIBLE_CLEARED, heap2_operation, operation_of,
 };
 use super::page_editor::initialise;
 use super::prune_header::{ALL_BITS, PruneHeader};
