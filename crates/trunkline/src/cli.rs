@@ -239,8 +239,9 @@ impl Cli {
         if let Some((name @ ("backup" | "recover"), given)) = matches.subcommand()
             && given.value_source("pgdata") == Some(ValueSource::CommandLine)
         {
-            let text =
-                format!("unexpected argument '--pgdata': the directory of {name} is an argument");
+            let text = format!(
+                "unexpected argument '--pgdata': {name} takes its directory as an argument"
+            );
             return Err(command().error(ErrorKind::UnknownArgument, text));
         }
         Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command()))

@@ -84,7 +84,7 @@ fn other_directories_are_refused_and_left_alone() {
         assert_eq!(before, (listing(&data), fs::read(data.join(&table)).expect("read")));
     };
     let (code, _, err) = run(["recover", &path, "-D", &path]);
-    assert!(code == 2 && err.contains("the directory of recover is an argument"), "{err}");
+    assert!(code == 2 && err.contains("recover takes its directory as an argument"), "{err}");
     let inside = data.join("base").display().to_string();
     let (code, _, err) = run(["recover", &path, "--scratch", &inside]);
     assert!(code == 2 && err.contains("is inside the data directory"), "{err}");

@@ -148,7 +148,7 @@ fn a_good_backup_restores() {
         for (option, expected) in [
             ("--allow-incomplete", "--allow-incomplete can't be used with backup verify"),
             ("--until=0/1", "--until can't be used with backup verify"),
-            ("--pgdata=/", "the directory of a backup is an argument"),
+            ("--pgdata=/", "backup takes its directory as an argument"),
         ] {
             let (code, _, err) = verify(&backup.root, &[option]);
             assert_eq!(code, 2, "{err}");
