@@ -2,7 +2,7 @@
 //! recovered it, without writing into the directory.
 //!
 //! ```text
-//!   control file, backup_label ─▶ start ─▶ scan ─▶ chains of pages ─────▶ page_redo ─▶ pages
+//!   control file, backup_label ─▶ start ─▶ scan ─▶ chains of pages ─▶ page_building ─▶ pages
 //!                                           │ ╰──▶ statuses, maps, counters, lengths
 //!   LogFiles ───────────────────────────────╯
 //! ```
@@ -20,7 +20,9 @@
 //! | `page_chains` | which records rebuild a page, and how long is a relation? |
 //! | `spilled_links` | where are the links that exceed `--replay-memory`? |
 //! | `status_pages`, `counters` | which transactions have committed, and what is the next XID? |
-//! | `page_redo` | what are the contents of a page? |
+//! | `record_reader` | what does the record at a place say? |
+//! | `page_redo` | what does a record make of a page? |
+//! | `page_building` | what are the contents of these pages? |
 //! | `directory` | which of the files that `start` needs exist? |
 //!
 //! [`Replay`] is the result. `storage` gets pages and lengths from it, `transactions` gets statuses, and
@@ -32,9 +34,11 @@ mod directory;
 mod error;
 mod log_pass;
 mod options;
+mod page_building;
 mod page_chains;
 mod page_effect;
 mod page_redo;
+mod record_reader;
 mod replayed;
 mod report;
 mod scan;

@@ -1,12 +1,14 @@
 //! Builds and writes the pages of pieces. Each thread of a recovery has a page writer.
 
+use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 
 use trunkline_aio::facade::Mutex;
 use trunkline_aio::facade::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use trunkline_aio::{Aio, File};
 use trunkline_format::segment::segment_of;
-use trunkline_format::{BLOCK_SIZE, BlockNo};
+use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
 
 use super::error::RecoveryError;
 use super::plan::{Piece, Plan, SegmentWork, location_of};
@@ -99,15 +101,24 @@ impl PageWriter {
     fn write_piece(&mut self, work: &Work, piece: &Piece) -> Result<(), RecoveryError> {
         let Some(segment) = work.plan.segments.get(piece.segment) else { return Ok(()) };
         let file = segment.open(&*work.files)?;
-        let changed = |at| work.replay.next_changed(&segment.key, at);
+        let changed = |at| {
+            work.replay.next_changed(&segment.key, at).filter(|block| *block < piece.blocks.end)
+        };
+        let mut blocks = Vec::new();
         let mut at = piece.blocks.start;
-        while let Some(first) = changed(at).filter(|first| *first < piece.blocks.end) {
-            let most = piece.blocks.end.min(first.saturating_add(PAGES as u32));
-            let is_changed = |block: &BlockNo| changed(*block) == Some(*block);
-            let end = (first..most).find(|block| !is_changed(block)).unwrap_or(most);
-            self.write_run(work, segment, &file, first..end)?;
-            at = end;
+        while let Some(block) = changed(at) {
+            blocks.push(block);
+            at = block.saturating_add(1);
         }
+        let pages = self.build(work, segment, &file, &blocks)?;
+        for (blocks, pages) in runs(&blocks, &pages) {
+            self.run.clear();
+            pages.iter().for_each(|page| self.run.extend_from_slice(&page[..]));
+            let first = blocks.first().copied().unwrap_or_default();
+            let written = self.lane.write_bytes(&file, segment_of(first).1, &self.run);
+            written.map_err(|source| RecoveryError::file("write to", &segment.path, source))?;
+        }
+        work.pages.fetch_add(blocks.len() as u64, Ordering::Relaxed);
         drop(file);
         if let Some(file) = segment.end_piece() {
             let synced = self.lane.sync(&file, true);
@@ -116,39 +127,64 @@ impl PageWriter {
         Ok(())
     }
 
-    /// Builds and writes neighbouring pages.
-    fn write_run(
+    /// Builds all pages of a piece, whose bases are read many at a time.
+    fn build(
         &mut self,
         work: &Work,
         segment: &SegmentWork,
         file: &File,
-        blocks: std::ops::Range<BlockNo>,
-    ) -> Result<(), RecoveryError> {
+        blocks: &[BlockNo],
+    ) -> Result<Vec<Box<PageBytes>>, RecoveryError> {
         let Work { replay, .. } = work;
         let key = &segment.key;
-        let requires_base = |block: &BlockNo| replay.requires_base(key, *block);
-        let bases: Vec<u64> =
-            blocks.clone().filter(requires_base).map(|block| segment_of(block).1).collect();
-        let read = self.bases.read(file, &bases);
-        read.map_err(|source| RecoveryError::file("read", &segment.path, source))?;
-        self.run.clear();
-        let (mut base, mut is_advised) = (0, false);
-        for block in blocks.clone() {
-            is_advised = is_advised || replay.advise_if_slow(key, block..blocks.end);
-            let page = replay.build::<PageRedoError>(key, block, || {
-                let page = self.bases.page(base);
-                base += 1;
-                Ok(page)
-            });
-            let page = page.map_err(|source| RecoveryError::Page {
-                location: location_of(segment, block),
-                source: Box::new(source),
-            })?;
-            self.run.extend_from_slice(&page[..]);
-        }
-        let written = self.lane.write_bytes(file, segment_of(blocks.start).1, &self.run);
-        written.map_err(|source| RecoveryError::file("write to", &segment.path, source))?;
-        work.pages.fetch_add(blocks.len() as u64, Ordering::Relaxed);
-        Ok(())
+        let requires_base = |block: &&BlockNo| replay.requires_base(key, **block);
+        let mut to_read = blocks.iter().filter(requires_base).map(|block| segment_of(*block).1);
+        let mut bases = VecDeque::new();
+        let built = replay.build_all::<BuildError>(key, blocks.iter().copied(), |_| {
+            if bases.is_empty() {
+                let offsets: Vec<u64> = to_read.by_ref().take(PAGES).collect();
+                self.bases.read(file, &offsets).map_err(BuildError::Read)?;
+                bases.extend((0..offsets.len()).map(|at| self.bases.page(at)));
+            }
+            Ok(bases.pop_front().flatten())
+        });
+        let located = blocks.iter().zip(built).map(|(block, page)| {
+            page.map_err(|error| match error {
+                BuildError::Read(source) => RecoveryError::file("read", &segment.path, source),
+                BuildError::Redo(error) => {
+                    let source = Box::new(error);
+                    RecoveryError::Page { location: location_of(segment, *block), source }
+                }
+            })
+        });
+        located.collect()
     }
+}
+
+/// Why a page was not built.
+enum BuildError {
+    Read(io::Error),
+    Redo(PageRedoError),
+}
+
+impl From<PageRedoError> for BuildError {
+    fn from(error: PageRedoError) -> Self {
+        Self::Redo(error)
+    }
+}
+
+/// Neighbouring pages that can be written at once.
+fn runs<'b, P>(
+    blocks: &'b [BlockNo],
+    pages: &'b [P],
+) -> impl Iterator<Item = (&'b [BlockNo], &'b [P])> {
+    let mut at = 0;
+    blocks
+        .chunk_by(|block, next| block.checked_add(1) == Some(*next))
+        .flat_map(|run| run.chunks(PAGES))
+        .map(move |run| {
+            let first = at;
+            at += run.len();
+            (run, pages.get(first..at).unwrap_or_default())
+        })
 }

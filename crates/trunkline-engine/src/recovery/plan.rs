@@ -18,8 +18,8 @@ use crate::location::Location;
 use crate::replay::{ForkKey, Replay};
 use crate::storage::{Relation, Storage, StorageError, WritableFiles};
 
-/// The most blocks of a piece: 4 MB.
-const PIECE: u32 = 512;
+/// The most blocks of a piece: 32 MB. All of its pages are built together, in memory.
+const PIECE: u32 = 4096;
 
 /// A segment file with pages to write.
 pub(super) struct SegmentWork {

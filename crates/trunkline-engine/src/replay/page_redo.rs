@@ -1,25 +1,16 @@
-//! Builds one page: takes its base and replays the records of its chain.
+//! One page to which the records of its chain are applied.
 //!
 //! ```text
-//!   chain ─▶ record bytes from the log ─┐
-//!   base: nothing, zeros, or the file ──┴─▶ redo, record by record ─▶ the page, with its checksum
+//!   base: nothing, zeros, or the page of the file ─▶ redo, record by record ─▶ the page
 //! ```
 //! A page that can't be built fails alone, and the error names the record.
 
-use std::num::NonZeroU64;
-
 use trunkline_format::wal::redo::{Change, RedoError, Redone, redo, redo_derived};
-use trunkline_format::wal::{
-    LOG_PAGE_SIZE, LogChunk, LogEvent, LogReader, LogRecord, ResourceManager,
-};
+use trunkline_format::wal::{LogRecord, ResourceManager};
 use trunkline_format::{BlockNo, Lsn, PageBytes, PageVerdict};
 
-use super::chain_link::{ChainLink, Part};
-use crate::log_files::{LogFiles, LogFilesError, SegmentCursor};
-
-/// How much of the log is read at once for a page: an image and the page that it may reach into. Records
-/// of neighbouring pages are rarely together, so more would only be copied in vain.
-const READ_BYTES: usize = 16 << 10;
+use super::chain_link::Part;
+use crate::log_files::LogFilesError;
 
 /// Why a page can't be built.
 #[derive(Debug, thiserror::Error)]
@@ -100,135 +91,74 @@ pub enum PageRedoError {
     },
 }
 
-/// What a page is built from, besides the log.
-pub(super) struct Place {
-    pub(super) block: BlockNo,
-    pub(super) hints_are_logged: bool,
-}
-
-/// Reads records of the log at any place. Keeps the part of the log that it read last.
-#[derive(Debug, Default)]
-pub(super) struct RecordReader {
-    cursor: SegmentCursor,
-    start: Lsn,
-    bytes: Vec<u8>,
-}
-
-impl RecordReader {
-    /// Passes the record that begins at `place` to `use_record`.
-    fn with<T>(
-        &mut self,
-        files: &LogFiles,
-        place: Lsn,
-        use_record: impl FnOnce(&LogRecord<'_>) -> Result<T, PageRedoError>,
-    ) -> Result<T, PageRedoError> {
-        let changed = |reason: String| PageRedoError::Log { place, reason };
-        let mut reader = LogReader::at_record(files.identity(), place);
-        loop {
-            let wanted = reader.wanted();
-            if !(LogChunk { start: self.start, bytes: &self.bytes }).has_page(wanted) {
-                let read =
-                    files.read_part(&mut self.cursor, wanted, READ_BYTES, &mut self.bytes)?;
-                self.start = wanted;
-                if read.is_none() || self.bytes.len() < LOG_PAGE_SIZE {
-                    self.bytes.clear();
-                    return Err(changed(files.missing(wanted).to_string()));
-                }
-            }
-            let chunk = LogChunk { start: self.start, bytes: &self.bytes };
-            match reader.next(&chunk) {
-                None | Some(LogEvent::Overwritten { .. }) => {}
-                Some(LogEvent::Record(record)) if record.start == place => {
-                    return use_record(&record);
-                }
-                Some(LogEvent::Record(record)) => {
-                    let found = record.start;
-                    return Err(changed(format!("the next record begins at {found}")));
-                }
-                Some(LogEvent::End(end)) => return Err(changed(end.reason.to_string())),
-            }
-        }
-    }
-}
-
-/// Advises the kernel that a record will be read soon.
-pub(super) fn advise_record(files: &LogFiles, place: Lsn) {
-    let page = place.0 - place.0 % LOG_PAGE_SIZE as u64;
-    if let Some(bytes) = NonZeroU64::new(READ_BYTES as u64) {
-        files.advise(Lsn(page), bytes);
-    }
-}
-
-/// A page to which records are applied, from its base on: the page of the file, or zeros.
-pub(super) struct PageRedo<'r> {
-    files: &'r LogFiles,
-    reader: &'r mut RecordReader,
-    place: Place,
-    page: &'r mut PageBytes,
+/// A page to which records are applied, from its base on.
+pub(super) struct PageRedo {
+    block: BlockNo,
+    /// At first the page of the file, or zeros.
+    page: Box<PageBytes>,
     /// The first record that changes a page without a base.
     missing: Option<Lsn>,
 }
 
-impl<'r> PageRedo<'r> {
+impl PageRedo {
     /// `page` contains the base.
-    pub(super) fn new(
-        files: &'r LogFiles,
-        reader: &'r mut RecordReader,
-        place: Place,
-        page: &'r mut PageBytes,
-    ) -> Self {
-        Self { files, reader, place, page, missing: None }
+    pub(super) fn new(block: BlockNo, page: Box<PageBytes>) -> Self {
+        Self { block, page, missing: None }
     }
 
-    /// Applies some records of the page's chain, in order.
-    pub(super) fn apply(&mut self, links: &[ChainLink]) -> Result<(), PageRedoError> {
-        for link in links {
-            let (place, page) = (&self.place, &mut *self.page);
-            let redone = self
-                .reader
-                .with(self.files, link.record, |record| apply(record, *link, place, page))?;
-            match redone {
-                // A later record may make the page from scratch, or an image may do.
-                Redone::MissingBase => self.missing = self.missing.or(Some(link.record)),
-                Redone::NotSupported { manager, operation } => {
-                    let place = link.record;
-                    return Err(PageRedoError::NotSupported { place, manager, operation });
-                }
-                Redone::Restored | Redone::Initialised => self.missing = None,
-                Redone::Applied | Redone::AlreadyNewer | Redone::Unchanged => {}
+    /// Applies a part of a record, the next one of the page's chain.
+    pub(super) fn apply(
+        &mut self,
+        record: &LogRecord<'_>,
+        part: Part,
+        hints_are_logged: bool,
+    ) -> Result<(), PageRedoError> {
+        match self.redo(record, part, hints_are_logged)? {
+            // A later record may make the page from scratch, or an image may do.
+            Redone::MissingBase => self.missing = self.missing.or(Some(record.start)),
+            Redone::NotSupported { manager, operation } => {
+                let place = record.start;
+                return Err(PageRedoError::NotSupported { place, manager, operation });
             }
+            Redone::Restored | Redone::Initialised => self.missing = None,
+            Redone::Applied | Redone::AlreadyNewer | Redone::Unchanged => {}
         }
         Ok(())
     }
 
-    /// Checks the page after the last record.
-    pub(super) fn finish(self) -> Result<(), PageRedoError> {
+    fn redo(
+        &mut self,
+        record: &LogRecord<'_>,
+        part: Part,
+        hints_are_logged: bool,
+    ) -> Result<Redone, PageRedoError> {
+        let change = Change::of(record, hints_are_logged);
+        let id = match part {
+            Part::DerivedMap => return Ok(redo_derived(&mut self.page, &change, self.block)),
+            Part::Block(id) => id,
+        };
+        redo(&mut self.page, &change, id).map_err(|source| {
+            let header = record.record.header();
+            let name =
+                trunkline_format::wal::resource_manager::operation_name(header, record.version);
+            PageRedoError::Redo {
+                place: record.start,
+                manager: ResourceManager(header.manager),
+                operation: name.unwrap_or("unknown").to_owned(),
+                source,
+            }
+        })
+    }
+
+    pub(super) fn block(&self) -> BlockNo {
+        self.block
+    }
+
+    /// The page after the last record.
+    pub(super) fn finish(self) -> Result<Box<PageBytes>, PageRedoError> {
         match self.missing {
             Some(place) => Err(PageRedoError::MissingBase { place }),
-            None => Ok(()),
+            None => Ok(self.page),
         }
     }
-}
-
-fn apply(
-    record: &LogRecord<'_>,
-    link: ChainLink,
-    place: &Place,
-    page: &mut PageBytes,
-) -> Result<Redone, PageRedoError> {
-    let change = Change::of(record, place.hints_are_logged);
-    let id = match link.part {
-        Part::DerivedMap => return Ok(redo_derived(page, &change, place.block)),
-        Part::Block(id) => id,
-    };
-    redo(page, &change, id).map_err(|source| {
-        let header = record.record.header();
-        let name = trunkline_format::wal::resource_manager::operation_name(header, record.version);
-        PageRedoError::Redo {
-            place: record.start,
-            manager: ResourceManager(header.manager),
-            operation: name.unwrap_or("unknown").to_owned(),
-            source,
-        }
-    })
 }

@@ -2,44 +2,37 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use trunkline_aio::clock::{self, Time};
-use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
+use trunkline_aio::clock;
+use trunkline_aio::facade::atomic::AtomicBool;
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::transam::Slru;
 use trunkline_format::wal::PreparedTransaction;
-use trunkline_format::{
-    BLOCK_SIZE, BlockNo, ControlFile, Lsn, Oid, PageBytes, PageHeader, set_checksum, verify_page,
-};
+use trunkline_format::{BlockNo, ControlFile, Lsn, Oid, PageBytes, PageHeader};
 
-use super::chain_link::ChainLink;
 use super::directory::Directory;
 use super::error::ReplayError;
 use super::options::ReplayOptions;
 use super::page_chains::{ForkChanges, ForkKey, PageSource};
-use super::page_redo::{PageRedo, PageRedoError, Place, RecordReader, advise_record};
+use super::page_redo::PageRedoError;
+use super::record_reader::RecordReader;
 use super::report::ReplayReport;
 use super::scan::{Scanned, scan, shutdown_record_end};
 use super::start::{ReplayStart, Situation, TimelineTarget};
 use super::until::Until;
 use crate::log_files::{History, LogFiles};
 
-/// A base and a record that took longer were probably not cached: with those that are, a whole page takes
-/// less than 40 µs on average. Advice about cached records costs a sixth of a copy's time (decision 0043).
-const WAITED: Duration = Duration::from_micros(300);
-
 /// A cluster as of the end of its log.
 pub struct Replay {
-    files: LogFiles,
-    found: Scanned,
-    checksums: bool,
+    pub(super) files: LogFiles,
+    pub(super) found: Scanned,
+    pub(super) checksums: bool,
     tablespaces: Vec<(Oid, PathBuf)>,
     scratch: PathBuf,
     /// Readers that no thread uses. Each keeps a piece of the log.
-    readers: Mutex<Vec<RecordReader>>,
-    /// Whether the last page that was built had to wait for the storage.
-    is_slow: AtomicBool,
+    pub(super) readers: Mutex<Vec<RecordReader>>,
+    /// Whether the last pages that were built had to wait for the storage, so that the next ones will.
+    pub(super) is_slow: AtomicBool,
 }
 
 /// The records that rebuild a page.
@@ -227,89 +220,6 @@ impl Replay {
     pub(crate) fn source(&self, key: &ForkKey, block: BlockNo) -> PageSource {
         let all = PageSource::File { blocks: BlockNo::MAX };
         self.fork(key).map_or(all, |changes| changes.source(block))
-    }
-
-    /// Advises the kernel which records [`Replay::build`] will read for a page.
-    fn advise(&self, key: &ForkKey, block: BlockNo) {
-        let chain = self.fork(key).and_then(|changes| changes.chain(block));
-        let links = chain.and_then(|chain| self.found.chains.links(chain).ok());
-        links.iter().for_each(|links| self.advise_links(links));
-    }
-
-    /// [`Replay::advise`] for several pages, if they will have to wait for the storage. Returns whether that is so.
-    pub(crate) fn advise_if_slow(&self, key: &ForkKey, blocks: std::ops::Range<BlockNo>) -> bool {
-        let is_slow = self.is_slow();
-        if is_slow {
-            blocks.for_each(|block| self.advise(key, block));
-        }
-        is_slow
-    }
-
-    fn advise_links(&self, links: &[ChainLink]) {
-        links.iter().for_each(|link| advise_record(&self.files, link.record));
-    }
-
-    /// Whether the last page that was built had to wait for the storage, so that the next one will. Then the records
-    /// of a page are advised before it is built ([`Replay::advise`]).
-    fn is_slow(&self) -> bool {
-        self.is_slow.load(Ordering::Relaxed)
-    }
-
-    /// Builds a page that is in the log. `base` reads the block of the file; `None` if the file has no
-    /// such block. It is called only if the page needs it.
-    ///
-    /// # Errors
-    /// [`PageRedoError`], or that of `base`.
-    pub fn build<E: From<PageRedoError>>(
-        &self,
-        key: &ForkKey,
-        block: BlockNo,
-        base: impl FnOnce() -> Result<Option<Box<PageBytes>>, E>,
-    ) -> Result<Box<PageBytes>, E> {
-        let zeros = || Box::new([0; BLOCK_SIZE]);
-        let Some(changes) = self.fork(key) else { return Ok(base()?.unwrap_or_else(zeros)) };
-        let is_void = changes.is_void(block);
-        let Some(chain) = changes.chain(block) else { return Ok(zeros()) };
-        let links = self.found.chains.links(chain).map_err(PageRedoError::Spilled)?;
-        let (begun, was_slow) = (clock::now(), self.is_slow());
-        let mut page = if chain.is_from_scratch || is_void {
-            zeros()
-        } else {
-            let page = base()?.unwrap_or_else(zeros);
-            let verdict = verify_page(&page, block, self.checksums);
-            if !verdict.is_valid() {
-                return Err(PageRedoError::Base { verdict }.into());
-            }
-            self.check_position(&page)?;
-            page
-        };
-        let place = Place { block, hints_are_logged: self.found.hints_are_logged };
-        let mut reader = self.readers.lock().pop().unwrap_or_default();
-        let redo = PageRedo::new(&self.files, &mut reader, place, &mut page);
-        let applied = self.apply(redo, &links, (begun, was_slow));
-        self.readers.lock().push(reader);
-        applied?;
-        set_checksum(&mut page, block, self.checksums);
-        Ok(page)
-    }
-
-    /// Applies all records of a page. If its base and its first record had to be waited for, the other records
-    /// are read together, unless they have been advised because that was known.
-    fn apply(
-        &self,
-        mut redo: PageRedo<'_>,
-        links: &[ChainLink],
-        (begun, was_slow): (Time, bool),
-    ) -> Result<(), PageRedoError> {
-        let (first, rest) = links.split_at(links.len().min(1));
-        redo.apply(first)?;
-        let is_slow = clock::now().since(begun) > WAITED;
-        self.is_slow.store(is_slow, Ordering::Relaxed);
-        if is_slow && !was_slow {
-            self.advise_links(rest);
-        }
-        redo.apply(rest)?;
-        redo.finish()
     }
 
     /// The records from which [`Replay::build`] builds a page; none if the log doesn't change it.

@@ -178,25 +178,25 @@ impl Relation {
     }
 
     /// Builds a page. If the page before it was built too, the caller is probably a scan, and some pages
-    /// behind it are built at once, so that they can be read together.
+    /// behind it are built together with it.
     fn build(&self, built: &BuiltPages, block: BlockNo) -> Result<(), StorageError> {
         let key = key_of(self);
         let in_file = self.in_file(built, &key)?;
         let blocks = self.check_length(built, &key, block)?;
         let is_scan = block.checked_sub(1).is_some_and(|before| built.is_built(&key, before));
         let end = if is_scan { blocks.min(block.saturating_add(AHEAD)) } else { block + 1 };
-        let mut is_advised = false;
-        for at in block..end {
-            // The page before had to wait for the storage, so the others will.
-            is_advised = is_advised || built.replay().advise_if_slow(&key, at..end);
-            let is_in_log = at >= in_file || built.replay().source(&key, at) == PageSource::Log;
-            if at > block && (!is_in_log || built.is_built(&key, at)) {
-                break;
-            }
-            match self.build_one(built, &key, at) {
+        let is_to_build = |at: &BlockNo| {
+            let is_in_log = *at >= in_file || built.replay().source(&key, *at) == PageSource::Log;
+            *at == block || is_in_log && !built.is_built(&key, *at)
+        };
+        let to_build = (block..end).take_while(is_to_build);
+        let pages = built.replay().build_all(&key, to_build, |at| read_base(self, at));
+        for (at, page) in (block..).zip(pages) {
+            let page = page.map_err(|error| error.at(self, at));
+            match page.and_then(|page| self.keep(built, (&key, at), &page)) {
                 // The session that asks for that page gets the error.
                 Err(_) if at > block => break,
-                one => one?,
+                kept => kept?,
             }
         }
         Ok(())
@@ -254,15 +254,13 @@ impl Relation {
         Ok(PageOrigin::Log { path: source.path(segment), page, records })
     }
 
-    fn build_one(
+    fn keep(
         &self,
         built: &BuiltPages,
-        key: &ForkKey,
-        block: BlockNo,
+        (key, block): (&ForkKey, BlockNo),
+        page: &PageBytes,
     ) -> Result<(), StorageError> {
-        let page = built.replay().build(key, block, || read_base(self, block));
-        let page = page.map_err(|error| error.at(self, block))?;
-        let kept = built.keep(key, block, &page, self.storage().system());
+        let kept = built.keep(key, block, page, self.storage().system());
         kept.map_err(|source| scratch_error("write to a file without a name in", built, source))
     }
 

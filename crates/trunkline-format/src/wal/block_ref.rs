@@ -28,8 +28,9 @@ pub struct BlockRef<'b> {
     pub data: Option<&'b [u8]>,
 }
 
-/// Number of references that are stored in place.
-const IN_PLACE: usize = 4;
+/// Number of references that are stored in place. Records with more are rare, and each place makes every record larger,
+/// which is moved several times.
+const IN_PLACE: usize = 2;
 
 /// Fills the places that no reference uses.
 const UNUSED: BlockRef<'static> = BlockRef {
@@ -44,7 +45,6 @@ const UNUSED: BlockRef<'static> = BlockRef {
 
 /// A list of block references.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "the large variant is the usual one")]
 pub(super) enum BlockRefs<'b> {
     Few([BlockRef<'b>; IN_PLACE], usize),
     Many(Vec<BlockRef<'b>>),

@@ -84,7 +84,6 @@ pub struct LogRecord<'r> {
 
 /// What the reader has found.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[expect(clippy::large_enum_variant, reason = "the large variant is the usual one")]
 pub enum LogEvent<'r> {
     /// The next record.
     Record(LogRecord<'r>),
