@@ -18,6 +18,7 @@
 //! | `scan` | what does each record mean for the cluster? |
 //! | `page_effect` | what does a record mean for one page? |
 //! | `page_chains` | which records rebuild a page, and how long is a relation? |
+//! | `chain_builder` | how are chains built while the scan goes on? |
 //! | `spilled_links` | where are the links that exceed `--replay-memory`? |
 //! | `status_pages`, `counters` | which transactions have committed, and what is the next XID? |
 //! | `record_reader` | what does the record at a place say? |
@@ -28,6 +29,7 @@
 //! [`Replay`] is the result. `storage` gets pages and lengths from it, `transactions` gets statuses, and
 //! `catalog` gets relation maps.
 
+mod chain_builder;
 mod chain_link;
 mod counters;
 mod directory;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, ValueHint};
-use trunkline_aio::facade::env;
+use trunkline_aio::facade::{env, thread};
 use trunkline_engine::replay::{REPLAY_MEMORY_MIN, ReplayOptions, Until};
 use trunkline_engine::settings::Settings;
 use trunkline_format::transam::FIRST_NORMAL_XID;
@@ -94,6 +94,7 @@ impl ReplayArgs {
             wal: self.wal.clone(),
             until: self.until.clone().unwrap_or_default(),
             memory: self.replay_memory.unwrap_or((pool / 4).max(REPLAY_MEMORY_MIN)),
+            threads: thread::available_parallelism() as u32,
             allow_incomplete: self.allow_incomplete,
             io: Some(settings.clone()),
             scratch: self.scratch.clone().or_else(temporary).unwrap_or_else(|| "/tmp".into()),

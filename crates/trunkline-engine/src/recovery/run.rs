@@ -40,6 +40,7 @@ pub fn recover(
     refuse_backup(root, &control)?;
     let replay_options = ReplayOptions {
         memory: options.memory,
+        threads: options.threads,
         io: options.io.clone(),
         ..ReplayOptions::new(options.scratch.clone())
     };

@@ -40,6 +40,9 @@ pub enum ReplayError {
     /// The I/O instance that reads the log ahead can't be started.
     #[error("could not start asynchronous I/O for the log: {0}")]
     Instance(io::Error),
+    /// The thread that lists the changed pages can't be started, or has panicked.
+    #[error("could not list the pages that the log changes: {0}")]
+    Thread(io::Error),
     /// The record at the start is not the one that must be there.
     #[error("the record at {place} in segment {segment} is not {expected}: {found}")]
     Record {

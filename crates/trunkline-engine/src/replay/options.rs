@@ -17,6 +17,8 @@ pub struct ReplayOptions {
     pub until: Until,
     /// How much memory the list of changed pages may take, in bytes.
     pub memory: u64,
+    /// How many threads scan the log: with one, it also lists the changed pages; with more, another thread does.
+    pub threads: u32,
     /// Whether a log that ends too early is read as far as it goes.
     pub allow_incomplete: bool,
     /// Settings of the I/O instance that reads the log ahead: `io_method`, `maintenance_io_concurrency` and
@@ -28,12 +30,13 @@ pub struct ReplayOptions {
 }
 
 impl ReplayOptions {
-    /// The defaults: the whole log in `pg_wal`, 64 MB of memory.
+    /// The defaults: the whole log in `pg_wal`, 64 MB of memory, one thread.
     pub fn new(scratch: PathBuf) -> Self {
         Self {
             wal: Vec::new(),
             until: Until::End,
             memory: REPLAY_MEMORY_MIN,
+            threads: 1,
             allow_incomplete: false,
             io: None,
             scratch,

@@ -19,6 +19,7 @@ use trunkline_format::transam::{Slru, XidStatus};
 use trunkline_format::wal::{Effect, LogRecord, Outcome, PreparedTransaction, TransactionEnd};
 use trunkline_format::{ControlFile, Lsn, Oid, PgVersion};
 
+use super::chain_builder::{ChainBuilder, ChainStep};
 use super::counters::Counters;
 use super::error::ReplayError;
 use super::log_pass::{PassEnd, Step, at, pass};
@@ -78,6 +79,7 @@ pub(super) fn scan(
             hints_are_logged: control.checksums() || control.wal_log_hints,
             report: ReplayReport::from_start(start.redo),
         },
+        chains: ChainBuilder::new(options)?,
         counters: Counters::new(
             Checkpoint { location: start.checkpoint, ..checkpoint },
             control.version,
@@ -158,7 +160,9 @@ struct Scan<'s> {
     start: &'s ReplayStart,
     options: &'s ReplayOptions,
     version: PgVersion,
+    /// Everything but the chains, which are added at the end.
     found: Scanned,
+    chains: ChainBuilder,
     counters: Counters,
     /// Whether [`crate::new_cluster`] has made the cluster.
     is_ours: bool,
@@ -187,7 +191,8 @@ impl Scan<'_> {
         }
         (self.found.report.last, self.found.report.end) = (record.start, record.end);
         self.found.report.records += 1;
-        self.check_memory()?;
+        let read = record.end.0.saturating_sub(self.start.redo.0);
+        self.chains.end_record(read, self.found.statuses.bytes())?;
         self.check_consistency();
         if side == Some(Side::Behind) {
             self.stopped = Some(record.end);
@@ -210,29 +215,6 @@ impl Scan<'_> {
         Err(ReplayError::Timeline { place, segment, found, expected: last })
     }
 
-    /// Writes the links of chains to a scratch file if there are too many.
-    fn check_memory(&mut self) -> Result<(), ReplayError> {
-        let needed = self.found.chains.bytes() + self.found.statuses.bytes();
-        let limit = self.options.memory;
-        if needed <= limit {
-            self.found.report.memory = self.found.report.memory.max(needed);
-            return Ok(());
-        }
-        let read = self.found.report.end.0.saturating_sub(self.start.redo.0);
-        let folder = &self.options.scratch;
-        self.found.chains.spill(folder).map_err(|source| {
-            let folder = folder.clone();
-            ReplayError::Spilling { read, needed, limit, folder, source }
-        })?;
-        // If hardly anything can be spilled, every record would do it again.
-        let needed = self.found.chains.bytes() + self.found.statuses.bytes();
-        if needed > limit / 4 * 3 {
-            Err(ReplayError::Memory { read, needed, limit })
-        } else {
-            Ok(())
-        }
-    }
-
     fn check_consistency(&mut self) {
         self.is_consistent = match self.start.consistency {
             Consistency::EndOfLog(_) => false,
@@ -249,12 +231,12 @@ impl Scan<'_> {
     /// Adds the record to the chains of the pages that it changes.
     fn blocks(&mut self, record: &LogRecord<'_>) {
         for (key, block, link, is_from_scratch) in changed_pages(record) {
-            self.found.chains.add(key, block, link, is_from_scratch);
+            self.chains.add(ChainStep::Add { key, block, link, is_from_scratch });
         }
     }
 
     fn effect(&mut self, record: &LogRecord<'_>, effect: Effect<'_>) -> Result<(), ReplayError> {
-        let chains = &mut self.found.chains;
+        let chains = &mut self.chains;
         let statuses = &mut self.found.statuses;
         match effect {
             Effect::Checkpoint { checkpoint, is_shutdown } => {
@@ -271,8 +253,8 @@ impl Scan<'_> {
                 xids.for_each(|xid| self.counters.use_xid(xid));
                 self.found.prepared.insert(prepared.xid, *prepared);
             }
-            Effect::Create { relation, fork } => chains.create((relation, fork)),
-            Effect::Truncate(truncation) => chains.truncate(&truncation),
+            Effect::Create { relation, fork } => chains.add(ChainStep::Create((relation, fork))),
+            Effect::Truncate(truncation) => chains.add(ChainStep::Truncate(truncation)),
             Effect::ZeroCommitLog { page } => statuses.zero(Slru::CommitLog, page),
             Effect::ZeroOffsets { page } => statuses.zero(Slru::Offsets, page),
             Effect::ZeroMembers { page } => statuses.zero(Slru::Members, page),
@@ -294,7 +276,7 @@ impl Scan<'_> {
             }
             Effect::DropDatabase { database, tablespaces } => {
                 for tablespace in tablespaces {
-                    chains.remove_database(tablespace.0, database.0);
+                    chains.add(ChainStep::RemoveDatabase { tablespace, database });
                     self.found.maps.remove(&(database, tablespace));
                 }
             }
@@ -338,12 +320,14 @@ impl Scan<'_> {
             }
         }
         self.found.prepared.remove(&end.xid);
-        end.dropped.iter().for_each(|relation| self.found.chains.remove(*relation));
+        let dropped = end.dropped.iter().map(|relation| ChainStep::Remove(*relation));
+        dropped.for_each(|step| self.chains.add(step));
         Ok(())
     }
 
     /// Decides whether the log may end where it does.
     fn finish(mut self, end: Option<PassEnd>) -> Result<Scanned, ReplayError> {
+        (self.found.chains, self.found.report.memory) = self.chains.finish()?;
         self.found.checkpoint = self.counters.get();
         if let Some(place) = self.stopped {
             let until = self.options.until.to_string();

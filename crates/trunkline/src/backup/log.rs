@@ -70,6 +70,7 @@ fn finding(error: &DataDirError) -> Option<Finding> {
             ReplayError::Files(_)
             | ReplayError::Io { .. }
             | ReplayError::Instance(_)
+            | ReplayError::Thread(_)
             | ReplayError::Memory { .. }
             | ReplayError::Spilling { .. }
             | ReplayError::CopiedDatabase { .. }
