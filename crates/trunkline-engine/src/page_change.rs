@@ -7,17 +7,25 @@
 //! ```
 //! So a page that was changed and a page that was recovered can't differ, and an access method only has to build the
 //! record. PostgreSQL has each change twice: in the access method and in its redo function.
+//!
+//! **Visibility maps.** Some records clear bits in a map page that they don't name ([`derived_pages`]): all releases of 18
+//! redo such records alike, but only those from 18.6 on redo a record that names the map page. The map page keeps its LSN,
+//! and the record has no image of it. If it needs one, a record of its own follows (`FPI_FOR_HINT`): otherwise, a write of
+//! the page that a crash has torn could not be repaired. The image comes second, so that a checkpoint between the two
+//! records writes the page as it is after both.
 
 use std::fmt;
 use std::sync::Arc;
 
 use trunkline_aio::Session;
-use trunkline_format::page::set_lsn;
-use trunkline_format::wal::redo::{Change, RedoError, Redone, redo};
+use trunkline_format::page::{PageHeader, set_lsn};
+use trunkline_format::wal::redo::{Change, RedoError, Redone, derived_pages, redo, redo_derived};
+use trunkline_format::wal::resource_manager::number;
+use trunkline_format::wal::resource_manager::xlog_operation::FPI_FOR_HINT;
 use trunkline_format::wal::{
     ImageMode, ImagePolicy, LogRecord, NewBlock, NewRecord, Record, RecordBuffer,
 };
-use trunkline_format::{BLOCK_SIZE, BlockNo, Lsn, PageBytes, PgVersion};
+use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Lsn, PageBytes, PgVersion};
 
 use crate::log_writer::{Inserter, LogWriter, LogWriterError, RecordLocation, Room};
 use crate::pool::PageMut;
@@ -49,6 +57,12 @@ pub enum ChangeError {
         /// What redo has said.
         outcome: Redone,
     },
+    /// The record changes a page of the visibility map that the caller has not locked. Nothing was changed or logged.
+    #[error("a change clears bits in block {block} of a visibility map, which is not locked")]
+    MapNotLocked {
+        /// The block of the map.
+        block: BlockNo,
+    },
     /// The record could not be inserted. Nothing was changed.
     #[error(transparent)]
     Log(#[from] LogWriterError),
@@ -68,13 +82,30 @@ pub struct ChangedPage<'c, 'p> {
     pub data: &'c [&'c [u8]],
 }
 
+/// A page of a visibility map in which a record clears bits without naming it.
+pub struct MapPage<'p> {
+    /// The map.
+    pub relation: Relation,
+    /// The block of the map.
+    pub block: BlockNo,
+    /// The page, locked exclusively, after all pages of the table.
+    pub page: PageMut<'p>,
+}
+
+/// A copy of a page, which becomes the page after the change.
+struct PageCopy {
+    bytes: Box<PageBytes>,
+    /// Whether the change moves its LSN.
+    moves_lsn: bool,
+}
+
 /// One session's right to change pages: it inserts their records into the WAL.
 pub struct Changer {
     log: Arc<LogWriter>,
     inserter: Inserter,
     trial: RecordBuffer,
-    /// Copies of the pages, which become the pages after the change.
-    copies: Vec<Box<PageBytes>>,
+    /// Copies of the pages that a record names, and then of map pages.
+    copies: Vec<PageCopy>,
 }
 
 impl Changer {
@@ -116,20 +147,77 @@ impl Changer {
         operation: &NewRecord<'_>,
         pages: &mut [ChangedPage<'_, '_>],
     ) -> Result<RecordLocation, ChangeError> {
-        self.copies.resize_with(pages.len(), || Box::new([0; BLOCK_SIZE]));
-        for (copy, changed) in self.copies.iter_mut().zip(&*pages) {
-            copy.copy_from_slice(&changed.page[..]);
+        self.change_with_maps(room, operation, pages, &mut [])
+    }
+
+    /// [`Changer::change`] with a record that clears bits in map pages without naming them. The room must include an image
+    /// of each, in a record of its own.
+    ///
+    /// # Errors
+    /// As for [`Changer::change`].
+    pub fn change_with_maps(
+        &mut self,
+        room: &mut Room,
+        operation: &NewRecord<'_>,
+        pages: &mut [ChangedPage<'_, '_>],
+        maps: &mut [MapPage<'_>],
+    ) -> Result<RecordLocation, ChangeError> {
+        let new = || PageCopy { bytes: Box::new([0; BLOCK_SIZE]), moves_lsn: false };
+        self.copies.resize_with(pages.len() + maps.len(), new);
+        let named = pages.iter().map(|changed| &*changed.page);
+        let before = named.chain(maps.iter().map(|map| &map.page));
+        for (copy, page) in self.copies.iter_mut().zip(before) {
+            copy.bytes.copy_from_slice(&page[..]);
         }
-        self.try_redo(operation, pages)?;
+        self.try_redo(operation, pages, maps)?;
         // Before the record is inserted: a checkpoint that begins between the two would overlook the page.
         pages.iter_mut().for_each(|changed| changed.page.mark_dirty());
+        maps.iter_mut().for_each(|map| map.page.mark_dirty());
         let blocks = blocks_of(pages, &self.copies, false);
         let place = self.inserter.insert(room, &NewRecord { blocks: &blocks, ..*operation })?;
         for (changed, copy) in pages.iter_mut().zip(&mut self.copies) {
-            set_lsn(copy, place.end);
-            changed.page.copy_from_slice(&copy[..]);
+            if copy.moves_lsn {
+                set_lsn(&mut copy.bytes, place.end);
+            }
+            changed.page.copy_from_slice(&copy.bytes[..]);
+        }
+        for (map, at) in maps.iter_mut().zip(pages.len()..) {
+            self.change_map(room, map, at)?;
         }
         Ok(place)
+    }
+
+    /// Changes a map page, whose copy has the number `at`, and logs an image of it if it needs one.
+    fn change_map(
+        &mut self,
+        room: &mut Room,
+        map: &mut MapPage<'_>,
+        at: usize,
+    ) -> Result<(), LogWriterError> {
+        let Some(PageCopy { bytes, .. }) = self.copies.get_mut(at) else { return Ok(()) };
+        if bytes[..] == map.page[..] {
+            return Ok(());
+        }
+        map.page.copy_from_slice(&bytes[..]);
+        let lsn = PageHeader::parse(bytes).lsn;
+        if !self.log.options().full_page_writes || lsn > self.log.redo() {
+            return Ok(());
+        }
+        let image = NewBlock {
+            id: 0,
+            relation: map.relation.locator().into(),
+            fork: Fork::Vm,
+            block: map.block,
+            page: bytes,
+            image: ImageMode::IfNeeded,
+            is_standard: false,
+            keeps_data: false,
+            data: &[],
+        };
+        let plain = NewRecord::plain(number::XLOG, FPI_FOR_HINT, 0, &[]);
+        let place = self.inserter.insert(room, &NewRecord { blocks: &[image], ..plain })?;
+        set_lsn(&mut map.page, place.end);
+        Ok(())
     }
 
     /// Applies the record to the copies, which keep their LSN: it decides whether an image is needed.
@@ -137,6 +225,7 @@ impl Changer {
         &mut self,
         operation: &NewRecord<'_>,
         pages: &[ChangedPage<'_, '_>],
+        maps: &[MapPage<'_>],
     ) -> Result<(), ChangeError> {
         let blocks = blocks_of(pages, &self.copies, true);
         let assembled =
@@ -153,12 +242,24 @@ impl Changer {
             let (relation, block) = (changed.relation, changed.block);
             let path = || relation.location(block).path().to_owned();
             let change = Change::of(&record, relation.storage().checksums());
-            match redo(copy, &change, id) {
+            match redo(&mut copy.bytes, &change, id) {
                 Ok(Redone::Applied | Redone::Initialised) => {}
                 Ok(outcome) => return Err(ChangeError::NoEffect { path: path(), block, outcome }),
                 Err(source) => return Err(ChangeError::Redo { path: path(), block, source }),
             }
-            copy[..8].copy_from_slice(&changed.page[..8]);
+            copy.moves_lsn = PageHeader::parse(&copy.bytes).lsn == TRIAL;
+            copy.bytes[..8].copy_from_slice(&changed.page[..8]);
+        }
+        let change = Change::of(&record, false);
+        for derived in derived_pages(&record.record, record.version) {
+            let is_it = |map: &MapPage<'_>| {
+                map.block == derived.block && derived.relation == map.relation.locator().into()
+            };
+            let at = maps.iter().position(is_it).map(|at| pages.len() + at);
+            let Some(copy) = at.and_then(|at| self.copies.get_mut(at)) else {
+                return Err(ChangeError::MapNotLocked { block: derived.block });
+            };
+            redo_derived(&mut copy.bytes, &change, derived.block);
         }
         Ok(())
     }
@@ -167,7 +268,7 @@ impl Changer {
 /// The block references. In a trial, they have no images.
 fn blocks_of<'b>(
     pages: &'b [ChangedPage<'_, '_>],
-    copies: &'b [Box<PageBytes>],
+    copies: &'b [PageCopy],
     is_trial: bool,
 ) -> Vec<NewBlock<'b>> {
     let mut blocks = Vec::with_capacity(pages.len());
@@ -177,13 +278,14 @@ fn blocks_of<'b>(
             relation: changed.relation.locator().into(),
             fork: changed.relation.fork(),
             block: changed.block,
-            page: copy,
+            page: &copy.bytes,
             image: match changed.image {
                 ImageMode::WillInit => ImageMode::WillInit,
                 _ if is_trial => ImageMode::Never,
                 image => image,
             },
-            is_standard: true,
+            // The bits of a map are where other pages have their hole.
+            is_standard: changed.relation.fork() == Fork::Main,
             keeps_data: is_trial,
             data: changed.data,
         });

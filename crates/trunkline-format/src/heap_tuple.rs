@@ -53,11 +53,20 @@ pub const XMAX_COMMITTED: u16 = 0x0400;
 pub const XMAX_INVALID: u16 = 0x0800;
 /// In `t_infomask`: xmax is a multixact, which represents several transactions.
 pub const XMAX_IS_MULTI: u16 = 0x1000;
+/// `HEAP_XMAX_BITS`: everything about xmax in `t_infomask`.
+pub const XMAX_BITS: u16 = XMAX_COMMITTED
+    | XMAX_INVALID
+    | XMAX_IS_MULTI
+    | XMAX_EXCLUSIVE_LOCK
+    | XMAX_KEY_SHARE_LOCK
+    | XMAX_LOCK_ONLY;
 /// In `t_infomask`: the tuple was moved to another place by `VACUUM FULL` in a release before 9.0.
 /// Such tuples can still exist in clusters that were upgraded with `pg_upgrade`.
 pub const MOVED_OFF: u16 = 0x4000;
 /// In `t_infomask`: the tuple was moved here by the `VACUUM FULL` of a release before 9.0.
 pub const MOVED_IN: u16 = 0x8000;
+/// `HEAP_KEYS_UPDATED` in `t_infomask2`: the tuple was deleted, or its key updated; or it is locked as for that.
+pub const KEYS_UPDATED: u16 = 0x2000;
 /// In `t_infomask2`: HOT-updated. The next version is on the same page and has no index entries.
 pub const HOT_UPDATED: u16 = 0x4000;
 /// In `t_infomask2`: this is a heap-only tuple. It has no index entries of its own, and can only be
@@ -73,7 +82,7 @@ pub const FROZEN_XID: u32 = 2;
 
 /// `HEAP_XMAX_IS_LOCKED_ONLY`: xmax has locked the tuple, but not changed it.
 #[inline]
-pub(crate) fn is_only_locked(infomask: u16) -> bool {
+pub fn is_only_locked(infomask: u16) -> bool {
     // XMAX_LOCK_ONLY was added in 9.3. Before that, an xmax with XMAX_EXCL_LOCK set was just a lock,
     // unless it was a multixact.
     let old_lock = infomask & (XMAX_IS_MULTI | XMAX_KEY_SHARE_LOCK | XMAX_EXCLUSIVE_LOCK);

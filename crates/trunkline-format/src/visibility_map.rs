@@ -35,6 +35,11 @@ impl VisibilityBits {
     fn of(bits: u8) -> Self {
         Self { all_visible: bits & 1 != 0, all_frozen: bits & 2 != 0 }
     }
+
+    /// The bits as a map page and WAL records contain them.
+    pub fn to_bits(self) -> u8 {
+        u8::from(self.all_visible) | u8::from(self.all_frozen) << 1
+    }
 }
 
 /// The map block that covers heap block `block`.

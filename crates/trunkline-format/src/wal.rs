@@ -45,6 +45,7 @@ mod block_ref;
 mod describe;
 mod effect;
 mod fields;
+pub mod heap_flags;
 mod image;
 mod invalidation;
 mod locator;

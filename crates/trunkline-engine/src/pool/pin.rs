@@ -66,6 +66,12 @@ impl<'p> PinRef<'p> {
     pub fn try_write(self) -> Option<PageMut<'p>> {
         PageMut::try_lock(self.frames, self.buffer, false).ok()
     }
+
+    /// Takes the cleanup lock of the page, if the lock is free and there is no other pin
+    /// (`ConditionalLockBufferForCleanup`). See [`Backend::cleanup_lock`](super::Backend::cleanup_lock).
+    pub fn try_cleanup(self) -> Option<PageMut<'p>> {
+        PageMut::try_lock(self.frames, self.buffer, true).ok()
+    }
 }
 
 /// An owned pin. Dropping it, on any thread, releases the page.

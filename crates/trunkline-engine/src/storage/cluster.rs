@@ -64,6 +64,9 @@ struct Inner {
     /// itself may still be shorter than that. The lock takes the place of PostgreSQL's relation
     /// extension lock, but we hold it only while updating the map, never during a system call.
     ends: Mutex<Map<(RelationLocator, Fork), BlockNo>>,
+    /// Held while a visibility map is extended. Unlike pages of a table, those of its map belong to certain blocks, so two
+    /// sessions must not add a page each.
+    map_extension: Mutex<()>,
     /// How long reads take.
     read_times: ReadTimesTable,
     /// Pages that are built from the log, if the cluster is read through it.
@@ -123,6 +126,7 @@ impl Storage {
             pending_fsyncs: PendingFsyncs::new(number, files.table()),
             files: files.clone(),
             ends: Mutex::default(),
+            map_extension: Mutex::default(),
             read_times: ReadTimesTable::default(),
             built: replay.map(BuiltPages::new),
         }))
@@ -231,6 +235,11 @@ impl Storage {
     pub(super) fn writer(&self) -> Result<&dyn WritableFiles, StorageError> {
         let writer = self.0.files.writer().filter(|_| self.0.writable);
         writer.ok_or_else(|| StorageError::ReadOnly { path: self.0.root.clone() })
+    }
+
+    /// The lock that a session holds while it extends a visibility map.
+    pub(crate) fn map_extension(&self) -> &Mutex<()> {
+        &self.0.map_extension
     }
 
     /// For each fork that we have extended, the number of the next block to reserve.

@@ -7,6 +7,7 @@
 //! million; a checkpoint drops pages that are clean, apart from the newest.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use trunkline_format::{BLOCK_SIZE, Lsn, PageBytes, PgVersion};
 
 use super::error::WritableClusterError;
 use crate::durable_page::write_pages;
+use crate::heap_writer::{StatusError, TransactionStatuses};
 use crate::log::Log;
 use crate::log_writer::{Lane, LogWriter, LogWriterError};
 use crate::page_reader::PageReader;
@@ -195,6 +197,18 @@ impl CommitLog {
         let place = SlruPosition { page, byte: 0 };
         let path = self.root.join(Slru::CommitLog.path(self.layout, place.segment()));
         (path, place.offset())
+    }
+}
+
+impl TransactionStatuses for CommitLog {
+    fn status(&self, xid: u32) -> Result<XidStatus, StatusError> {
+        Ok(Self::status(self, xid)?)
+    }
+}
+
+impl fmt::Debug for CommitLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CommitLog({})", self.root.display())
     }
 }
 

@@ -195,8 +195,9 @@ impl WriteSession {
 
     /// For writing rows ([`crate::heap_writer`]) in a transaction.
     pub fn heap(&mut self, transaction: &Transaction) -> HeapSession<'_> {
-        let xid = transaction.xid;
-        HeapSession { backend: &mut self.backend, changer: &mut self.changer, xid }
+        let (backend, changer) = (&mut self.backend, &mut self.changer);
+        let statuses = &self.shared.commit_log;
+        HeapSession { backend, changer, statuses, xid: transaction.xid }
     }
 
     /// The session of the engine, for reading pages.

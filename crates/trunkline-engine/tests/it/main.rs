@@ -19,6 +19,7 @@ mod files;
 mod fixtures;
 mod heap;
 mod heap_fuzz;
+mod heap_writes;
 mod index_cancel;
 mod index_damage;
 mod index_reads;

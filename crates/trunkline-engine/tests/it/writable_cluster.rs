@@ -23,11 +23,11 @@ fn options(data: &Path) -> WritableClusterOptions {
     WritableClusterOptions { sessions: 3, ..WritableClusterOptions::new(settings, scratch) }
 }
 
-fn open(data: &Path) -> WritableCluster {
+pub(crate) fn open(data: &Path) -> WritableCluster {
     WritableCluster::open(data, &options(data), |_| {}).expect("opened")
 }
 
-fn create(data: &Path) {
+pub(crate) fn create(data: &Path) {
     let size = SegmentSize::new(1 << 20).expect("valid");
     new_cluster::create(data, &NewClusterOptions::now(size, true)).expect("created");
 }
@@ -49,7 +49,7 @@ fn insert(
     xid
 }
 
-fn new_table(session: &mut WriteSession) -> RelationLocator {
+pub(crate) fn new_table(session: &mut WriteSession) -> RelationLocator {
     let transaction = session.begin().expect("begun");
     let (tablespace, database) = (Oid(1663), Oid(1));
     let relfilenode = session.new_number(tablespace, database).expect("a number");

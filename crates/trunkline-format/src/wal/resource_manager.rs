@@ -55,6 +55,10 @@ pub mod xlog_operation {
     pub const CHECKPOINT_ONLINE: u8 = 0x10;
     /// OIDs below a number may be in use.
     pub const NEXT_OID: u8 = 0x30;
+    /// An image of a page before its first change that is not logged.
+    pub const FPI_FOR_HINT: u8 = 0xA0;
+    /// Images of pages.
+    pub const FPI: u8 = 0xB0;
     /// From 17: a checkpoint begins.
     pub const CHECKPOINT_REDO: u8 = 0xE0;
 }
@@ -77,6 +81,27 @@ pub mod heap_operation {
     pub const LOCK: u8 = 0x60;
     /// A flag beside an operation of Heap or Heap2: block 0 is made from scratch (`XLOG_HEAP_INIT_PAGE`).
     pub const INITIALISE: u8 = 0x80;
+}
+
+/// Operations of `Heap2`.
+pub mod heap2_operation {
+    /// For logical decoding.
+    pub const REWRITE: u8 = 0x00;
+    /// Since 17: a prune record, like the next two. They only differ in their reason. This one is a prune while the page
+    /// was read.
+    pub const PRUNE: u8 = 0x10;
+    /// Since 17, the first pass of `VACUUM`.
+    pub const VACUUM: u8 = 0x20;
+    /// Since 17, the second pass of `VACUUM`: dead line pointers become unused.
+    pub const FREEZE_PAGE: u8 = 0x30;
+    /// Until 18: set bits in the visibility map.
+    pub const VISIBLE: u8 = 0x40;
+    /// Insert several tuples into a page.
+    pub const MULTI_INSERT: u8 = 0x50;
+    /// Lock a version that was updated already.
+    pub const LOCK_UPDATED: u8 = 0x60;
+    /// For logical decoding.
+    pub const NEW_CID: u8 = 0x70;
 }
 
 /// The first number that extensions may use.

@@ -39,6 +39,7 @@ mod damaged_log;
 mod differential;
 mod extension_types;
 mod faulty_log;
+mod heap_load;
 mod killed_writers;
 mod load_script;
 mod loads;

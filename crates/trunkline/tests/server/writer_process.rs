@@ -1,13 +1,14 @@
 //! A process that writes into a cluster of our own until it is killed. It is this test program, run again with one test
 //! and an environment variable.
 //!
-//! Each thread writes to a table of its own. Every transaction inserts some rows, and updates and deletes some of its
-//! earlier ones. When a commit has returned, its XID is printed. Checkpoints run concurrently.
+//! Each thread writes to a table of its own. Every transaction inserts some rows, and updates, locks and deletes some of
+//! its earlier ones. Between transactions, pages are pruned, frozen and marked all-visible. When a commit has returned, its XID is printed. Checkpoints run concurrently.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 
 use trunkline_aio::facade::random::Rng;
 use trunkline_aio::facade::{env, thread};
@@ -15,9 +16,11 @@ use trunkline_engine::heap_writer::HeapWriter;
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::RelationLocator;
 use trunkline_engine::writable_cluster::{
-    Durability, WritableCluster, WritableClusterOptions, WriteSession,
+    Durability, Transaction, WritableCluster, WritableClusterOptions, WriteSession,
 };
 use trunkline_format::{Oid, Tid, TupleBuilder};
+
+use crate::heap_load::{self, Running};
 
 const DIRECTORY: &str = "TRUNKLINE_WRITER_DIRECTORY";
 const THREADS: &str = "TRUNKLINE_WRITER_THREADS";
@@ -104,28 +107,39 @@ fn a_process_that_writes_for_other_tests() {
         report(panic);
         std::process::abort();
     }));
+    let running = Arc::new(Running::default());
     let writers = (0..threads).map(|at| {
+        let running = Arc::clone(&running);
         let session = cluster.session().expect("a session");
         let rng = Rng::new(seed.wrapping_mul(31).wrapping_add(at));
         // The first one also makes checkpoints.
-        let body = move || write_for_ever(session, rng, at == 0);
+        let body = move || write_for_ever(session, rng, at == 0, &running);
         thread::spawn("writer", body).expect("started")
     });
     let writers: Vec<_> = writers.collect();
     writers.into_iter().for_each(|writer| writer.join().expect("no error"));
 }
 
-fn write_for_ever(mut session: WriteSession, mut rng: Rng, makes_checkpoints: bool) {
+fn write_for_ever(
+    mut session: WriteSession,
+    mut rng: Rng,
+    makes_checkpoints: bool,
+    running: &Running,
+) {
     let transaction = session.begin().expect("begun");
     let (tablespace, database) = (Oid(1663), Oid(1));
     let relfilenode = session.new_number(tablespace, database).expect("a number");
     let locator = RelationLocator { tablespace, database, relfilenode };
     let relation = session.create(&transaction, locator).expect("created");
     session.commit(transaction, Durability::Now).expect("committed");
-    let mut writer = HeapWriter::new(relation);
+    let mut writer = HeapWriter::new(relation.clone());
     let mut rows: Vec<Tid> = Vec::new();
     loop {
-        run_transaction(&mut session, &mut writer, &mut rng, &mut rows);
+        let transaction = running.begin(&mut session);
+        let xid = transaction.xid();
+        run_transaction(&mut session, transaction, &mut writer, &mut rng, &mut rows);
+        running.end(xid);
+        heap_load::maintain(&mut session, (&mut writer, &relation), &mut rng, running);
         if makes_checkpoints && rng.below(15) == 0 {
             session.checkpoint().expect("a checkpoint");
         }
@@ -134,11 +148,11 @@ fn write_for_ever(mut session: WriteSession, mut rng: Rng, makes_checkpoints: bo
 
 fn run_transaction(
     session: &mut WriteSession,
+    transaction: Transaction,
     writer: &mut HeapWriter,
     rng: &mut Rng,
     rows: &mut Vec<Tid>,
 ) {
-    let transaction = session.begin().expect("begun");
     let xid = transaction.xid();
     let mut changed = rows.clone();
     let mut row = TupleBuilder::new();
@@ -151,7 +165,8 @@ fn run_transaction(
         let tuple = row.tuple();
         let at = if changed.is_empty() { 0 } else { rng.below(changed.len() as u64) as usize };
         let mut heap = session.heap(&transaction);
-        match rng.below(10) {
+        match rng.below(12) {
+            10.. => heap_load::insert_or_lock(writer, &mut heap, rng, &mut changed),
             0..=4 => changed.push(writer.insert(&mut heap, &tuple).expect("inserted").tid),
             _ if changed.is_empty() => {}
             5..=7 => {

@@ -14,13 +14,11 @@
 use crate::ids::{BlockNo, Fork, PageBytes, Tid};
 use crate::wal::block_ref::BlockRef;
 use crate::wal::fields::Fields;
+use crate::wal::heap_flags::{NEW_VISIBLE_CLEARED, VISIBLE_CLEARED};
 
 use super::change::{Change, Redone, data_of};
 use super::error::RedoError;
-use super::heap_page::{
-    NEW_VISIBLE_CLEARED, RowLock, VISIBLE_CLEARED, change_visible, clear_visible, open,
-    operation_of,
-};
+use super::heap_page::{RowLock, change_visible, clear_visible, open, operation_of};
 use super::page_editor::PageEditor;
 use super::row::{Link, NewRow, Reused, Row, overwrite_attributes};
 use crate::wal::resource_manager::heap_operation::{

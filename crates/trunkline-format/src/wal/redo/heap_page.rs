@@ -5,6 +5,7 @@ use crate::ids::{BLOCK_SIZE, PageBytes};
 use crate::page::FLAG_ALL_VISIBLE;
 use crate::wal::block_ref::BlockRef;
 use crate::wal::fields::Fields;
+use crate::wal::heap_flags::{INSERT_ALL_FROZEN_SET, VISIBLE_CLEARED};
 use crate::wal::record::RecordHeader;
 use crate::wal::resource_manager::heap_operation::INITIALISE;
 
@@ -15,33 +16,10 @@ use super::page_editor::PageEditor;
 /// The special space of a heap page is empty.
 pub(super) const SPECIAL: u16 = BLOCK_SIZE as u16;
 
-/// Operations of Heap2.
-pub(super) mod heap2_operation {
-    pub(crate) const REWRITE: u8 = 0x00;
-    /// Since 17: a prune record, like the next two. They only differ in their reason.
-    pub(crate) const PRUNE: u8 = 0x10;
-    pub(crate) const VACUUM: u8 = 0x20;
-    pub(crate) const FREEZE_PAGE: u8 = 0x30;
-    /// Until 18.
-    pub(crate) const VISIBLE: u8 = 0x40;
-    pub(crate) const MULTI_INSERT: u8 = 0x50;
-    pub(crate) const LOCK_UPDATED: u8 = 0x60;
-    pub(crate) const NEW_CID: u8 = 0x70;
-}
-
 /// The operation of a Heap or Heap2 record, without [`INITIALISE`].
 pub(super) fn operation_of(header: &RecordHeader) -> u8 {
     header.operation() & !INITIALISE
 }
-
-/// Flags of several operations: the page was all-visible before (`XLH_…_ALL_VISIBLE_CLEARED`).
-pub(super) const VISIBLE_CLEARED: u8 = 0x01;
-
-/// `XLH_UPDATE_NEW_ALL_VISIBLE_CLEARED`: the same for the page of the new version.
-pub(super) const NEW_VISIBLE_CLEARED: u8 = 0x02;
-
-/// `XLH_INSERT_ALL_FROZEN_SET`.
-pub(super) const INSERT_ALL_FROZEN_SET: u8 = 0x20;
 
 /// Opens the page, or makes it.
 pub(super) fn open<'p>(

@@ -26,23 +26,21 @@ use crate::page::set_lsn;
 use crate::visibility_map::{BLOCKS_PER_PAGE, bit_place, map_block};
 use crate::wal::block_ref::BlockRef;
 use crate::wal::effect::Truncation;
+use crate::wal::heap_flags::{
+    ALL_FROZEN_CLEARED, INSERT_ALL_FROZEN_SET, NEW_VISIBLE_CLEARED, VISIBLE_CLEARED,
+};
 use crate::wal::locator::RelFileLocator;
 use crate::wal::record::Record;
-use crate::wal::resource_manager::{heap_operation, number};
+use crate::wal::resource_manager::{heap_operation, heap2_operation, number};
 
 use super::change::{Change, Redone};
 use super::error::RedoError;
-use super::heap_page::{
-    INSERT_ALL_FROZEN_SET, NEW_VISIBLE_CLEARED, VISIBLE_CLEARED, heap2_operation, operation_of,
-};
+use super::heap_page::operation_of;
 use super::page_editor::initialise;
 use super::prune_header::{ALL_BITS, PruneHeader};
 
 /// `VISIBILITYMAP_ALL_FROZEN`.
 const ALL_FROZEN: u8 = 2;
-
-/// `XLH_LOCK_ALL_FROZEN_CLEARED`: the page was all-frozen before.
-const ALL_FROZEN_CLEARED: u8 = 0x01;
 
 /// A page that a record changes without naming it. It belongs to the visibility map.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

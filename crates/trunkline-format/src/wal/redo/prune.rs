@@ -23,16 +23,17 @@ use crate::wal::fields::Fields;
 use super::change::{Change, Redone, data_of};
 use super::compaction::{numbers, pairs, repair, set_unused, truncate};
 use super::error::RedoError;
-use super::heap_page::heap2_operation::{
-    LOCK_UPDATED, MULTI_INSERT, NEW_CID, PRUNE, REWRITE, VACUUM, VISIBLE,
-};
 use super::heap_page::{RowLock, change_visible, open, operation_of};
 use super::page_editor::PageEditor;
-use super::prune_header::{
-    CLEANUP_LOCK, HAS_DEAD, HAS_PLANS, HAS_REDIRECTED, HAS_UNUSED, PruneHeader,
-};
+use super::prune_header::PruneHeader;
 use super::row::{NewRow, Reused, Row};
+use crate::wal::heap_flags::prune_flags::{
+    CLEANUP_LOCK, HAS_DEAD, HAS_PLANS, HAS_REDIRECTED, HAS_UNUSED,
+};
 use crate::wal::resource_manager::heap_operation::INITIALISE;
+use crate::wal::resource_manager::heap2_operation::{
+    LOCK_UPDATED, MULTI_INSERT, NEW_CID, PRUNE, REWRITE, VACUUM, VISIBLE,
+};
 
 /// Size of `xlhp_freeze_plan`, and of `xl_heap_freeze_tuple` in 15.
 const PLAN_SIZE: usize = 12;

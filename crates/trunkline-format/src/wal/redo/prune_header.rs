@@ -7,13 +7,6 @@ use crate::wal::record::Record;
 /// Both bits of a block.
 pub(super) const ALL_BITS: u8 = 3;
 
-/// Flags of prune records since 17 (`XLHP_…`).
-pub(super) const CLEANUP_LOCK: u16 = 0x04;
-pub(super) const HAS_PLANS: u16 = 0x10;
-pub(super) const HAS_REDIRECTED: u16 = 0x20;
-pub(super) const HAS_DEAD: u16 = 0x40;
-pub(super) const HAS_UNUSED: u16 = 0x80;
-
 /// Since 19: the visibility map's bits begin here.
 const MAP_BITS_SHIFT: u32 = 8;
 

@@ -12,15 +12,15 @@
 //! Mirrors `xl_heap_header` and `fix_infomask_from_infobits` in PostgreSQL's `access/heap`.
 
 use crate::heap_tuple::{
-    COMBO_COMMAND, HOT_UPDATED, MOVED_IN, MOVED_OFF, TUPLE_HEADER_SIZE, XMAX_COMMITTED,
-    XMAX_EXCLUSIVE_LOCK, XMAX_INVALID, XMAX_IS_MULTI, XMAX_KEY_SHARE_LOCK, XMAX_LOCK_ONLY,
-    is_only_locked,
+    COMBO_COMMAND, HOT_UPDATED, KEYS_UPDATED, MOVED_IN, MOVED_OFF, TUPLE_HEADER_SIZE, XMAX_BITS,
+    XMAX_EXCLUSIVE_LOCK, XMAX_IS_MULTI, XMAX_KEY_SHARE_LOCK, XMAX_LOCK_ONLY, is_only_locked,
 };
 use std::ops::Range;
 
 use crate::ids::{BlockNo, Tid};
 use crate::little_endian::read_at;
 use crate::wal::fields::Fields;
+use crate::wal::heap_flags::info_bits;
 
 use super::error::RedoError;
 use super::page_editor::{PageEditor, Slot};
@@ -37,28 +37,16 @@ const HOFF: usize = 22;
 
 const HEADER: usize = TUPLE_HEADER_SIZE as usize;
 
-/// In `t_infomask2`: the row was deleted, or its key updated (`HEAP_KEYS_UPDATED`).
-const KEYS_UPDATED: u16 = 0x2000;
-
-/// `HEAP_XMAX_BITS`: everything about xmax.
-const XMAX_BITS: u16 = XMAX_COMMITTED
-    | XMAX_INVALID
-    | XMAX_IS_MULTI
-    | XMAX_EXCLUSIVE_LOCK
-    | XMAX_KEY_SHARE_LOCK
-    | XMAX_LOCK_ONLY;
-
 /// The line pointer number in `t_ctid` that says that the row has moved to another partition.
 const MOVED_PARTITIONS: u16 = 0xFFFD;
 
 /// The bits of `infobits_set` in a record, and where they go.
 const INFO_BITS: [(u8, u16); 4] = [
-    (0x01, XMAX_IS_MULTI),
-    (0x02, XMAX_LOCK_ONLY),
-    (0x04, XMAX_EXCLUSIVE_LOCK),
-    (0x08, XMAX_KEY_SHARE_LOCK),
+    (info_bits::IS_MULTI, XMAX_IS_MULTI),
+    (info_bits::LOCK_ONLY, XMAX_LOCK_ONLY),
+    (info_bits::EXCLUSIVE, XMAX_EXCLUSIVE_LOCK),
+    (info_bits::KEY_SHARE, XMAX_KEY_SHARE_LOCK),
 ];
-const INFO_KEYS_UPDATED: u8 = 0x10;
 
 /// Where `t_ctid` of a changed row version points.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,7 +125,7 @@ impl<'p> Row<'p> {
         let bits = INFO_BITS.iter().filter(|(bit, _)| info & bit != 0);
         let set = bits.fold(0, |all, (_, bit)| all | bit);
         self.change(INFOMASK, set, XMAX_BITS | MOVED_OFF | MOVED_IN);
-        let keys = if info & INFO_KEYS_UPDATED != 0 { KEYS_UPDATED } else { 0 };
+        let keys = if info & info_bits::KEYS_UPDATED != 0 { KEYS_UPDATED } else { 0 };
         self.change(INFOMASK2, keys, KEYS_UPDATED);
     }
 

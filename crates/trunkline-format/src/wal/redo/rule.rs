@@ -5,14 +5,11 @@ use crate::page::{PageHeader, is_new, set_lsn};
 use crate::wal::block_ref::BlockRef;
 use crate::wal::image::{ImageError, PageImage};
 use crate::wal::resource_manager::number;
+use crate::wal::resource_manager::xlog_operation::{FPI, FPI_FOR_HINT};
 
 use super::change::{Change, Redone};
 use super::error::RedoError;
 use super::{btree, heap, map, prune, sequence};
-
-/// XLOG's operations with images.
-const FPI_FOR_HINT: u8 = 0xA0;
-const FPI: u8 = 0xB0;
 
 /// How the records of one manager change a page.
 type Rule = fn(&mut PageBytes, &Change<'_>, &BlockRef<'_>) -> Result<Redone, RedoError>;

@@ -1,0 +1,153 @@
+//! Pins and locks pages of a table, together with the pages of its visibility map.
+
+use std::fmt;
+
+use trunkline_aio::Cancelled;
+use trunkline_format::heap_tuple::is_all_visible;
+use trunkline_format::transam::XidStatus;
+use trunkline_format::visibility_map::map_block;
+use trunkline_format::{BlockNo, Fork, PageBytes};
+
+use super::error::{HeapWriteError, StatusError};
+use crate::log_writer::{LogWriterError, Room};
+use crate::page_change::{Changer, MapPage};
+use crate::pool::{Backend, PageMut, Pin};
+use crate::settings::ExtendMethod;
+use crate::storage::{Relation, StorageError};
+
+/// Knows how transactions have ended.
+pub trait TransactionStatuses: fmt::Debug {
+    /// How a transaction has ended. A transaction that a crash has interrupted is in progress.
+    ///
+    /// # Errors
+    /// The status could not be read.
+    fn status(&self, xid: u32) -> Result<XidStatus, StatusError>;
+}
+
+/// A session with the right to change pages.
+#[derive(Debug)]
+pub struct HeapSession<'s> {
+    /// Reads and locks pages.
+    pub backend: &'s mut Backend,
+    /// Changes them.
+    pub changer: &'s mut Changer,
+    /// How transactions have ended.
+    pub statuses: &'s dyn TransactionStatuses,
+    /// The transaction.
+    pub xid: u32,
+}
+
+/// A pinned page of a table, and the page of the map with its bits, if that may be needed.
+pub(super) struct HeapPin {
+    pub(super) block: BlockNo,
+    pub(super) pin: Pin,
+    map: Option<Pin>,
+}
+
+impl HeapSession<'_> {
+    /// Pins a page, and its map page if it is all-visible.
+    pub(super) fn pin(
+        &mut self,
+        relation: &Relation,
+        block: BlockNo,
+    ) -> Result<HeapPin, HeapWriteError> {
+        let pin = self.backend.read(relation, block)?;
+        let is_visible = is_all_visible(&*self.backend.read_lock(pin.page()).map_err(cancelled)?);
+        let map = if is_visible { Some(self.pin_map(relation, block)?) } else { None };
+        Ok(HeapPin { block, pin, map })
+    }
+
+    /// Pins a page and its map page.
+    pub(super) fn pin_with_map(
+        &mut self,
+        relation: &Relation,
+        block: BlockNo,
+    ) -> Result<HeapPin, HeapWriteError> {
+        let pin = self.backend.read(relation, block)?;
+        let map = Some(self.pin_map(relation, block)?);
+        Ok(HeapPin { block, pin, map })
+    }
+
+    /// Pins the map page with the bits of a block. Extends the map if it is too short, and creates it if it doesn't exist.
+    fn pin_map(&mut self, relation: &Relation, block: BlockNo) -> Result<Pin, HeapWriteError> {
+        let map = map_of(relation);
+        // The holder of the lock may wait for I/O that this session has staged.
+        self.backend.session().submit();
+        {
+            let _extending = relation.storage().map_extension().lock();
+            let mut blocks = match map.blocks() {
+                Err(StorageError::SegmentMissing { .. }) => {
+                    map.create()?;
+                    0
+                }
+                blocks => blocks?,
+            };
+            while blocks <= map_block(block) {
+                blocks += self.backend.extend(&map, 1, ExtendMethod::default())?.len() as u32;
+            }
+        }
+        Ok(self.backend.read(&map, map_block(block))?)
+    }
+
+    /// Room for a record that changes these pages, with `data` bytes of data, and for images of their map pages.
+    pub(super) fn room(&mut self, pins: &[&HeapPin], data: usize) -> Result<Room, LogWriterError> {
+        let maps = pins.iter().filter(|pin| pin.map.is_some()).count() as u64;
+        let (records, pages) = (1 + maps, pins.len() as u64 + maps);
+        self.changer.room(self.backend.session(), (records, pages, data as u64 + 64))
+    }
+
+    /// Locks a page. `None` if it has become all-visible, so that its map page must be pinned, too.
+    pub(super) fn lock<'p>(
+        &mut self,
+        pin: &'p HeapPin,
+    ) -> Result<Option<PageMut<'p>>, LogWriterError> {
+        let page = self.backend.write_lock(pin.pin.page())?;
+        let is_ready = pin.map.is_some() || !is_all_visible(&page);
+        Ok(is_ready.then_some(page))
+    }
+
+    /// Locks the map pages of those pages that are all-visible. The pages themselves must be locked.
+    pub(super) fn lock_maps<'p>(
+        &mut self,
+        relation: &Relation,
+        pages: &[(&'p HeapPin, &PageBytes)],
+    ) -> Result<Vec<MapPage<'p>>, LogWriterError> {
+        let visible = pages.iter().filter(|(_, page)| is_all_visible(page));
+        let maps = visible.filter_map(|(pin, _)| Some((map_block(pin.block), pin.map.as_ref()?)));
+        let mut maps: Vec<(BlockNo, &'p Pin)> = maps.collect();
+        // In ascending order, and each of them once.
+        maps.sort_unstable_by_key(|(block, _)| *block);
+        maps.dedup_by_key(|(block, _)| *block);
+        maps.into_iter().map(|(block, pin)| self.lock_map(relation, block, pin)).collect()
+    }
+
+    /// Locks the map page of a page, which must be locked.
+    pub(super) fn lock_own_map<'p>(
+        &mut self,
+        relation: &Relation,
+        pin: &'p HeapPin,
+    ) -> Result<Option<MapPage<'p>>, LogWriterError> {
+        let Some(map) = &pin.map else { return Ok(None) };
+        self.lock_map(relation, map_block(pin.block), map).map(Some)
+    }
+
+    fn lock_map<'p>(
+        &mut self,
+        relation: &Relation,
+        block: BlockNo,
+        pin: &'p Pin,
+    ) -> Result<MapPage<'p>, LogWriterError> {
+        let page = self.backend.write_lock(pin.page())?;
+        Ok(MapPage { relation: map_of(relation), block, page })
+    }
+}
+
+/// The session was cancelled.
+pub(super) fn cancelled(error: Cancelled) -> HeapWriteError {
+    HeapWriteError::Log(error.into())
+}
+
+/// The visibility map of a table.
+fn map_of(relation: &Relation) -> Relation {
+    relation.storage().relation(relation.locator(), Fork::Vm)
+}
