@@ -325,11 +325,13 @@ impl HeapWriter {
 }
 
 impl HeapSession<'_> {
-    fn room(&mut self, pages: u64, data: usize) -> Result<Room, LogWriterError> {
+    /// Room for a record that changes this many pages, with this many bytes of data.
+    pub(crate) fn room(&mut self, pages: u64, data: usize) -> Result<Room, LogWriterError> {
         self.changer.room(self.backend.session(), (1, pages, data as u64 + 64))
     }
 
-    fn lock<'p>(&mut self, pin: &'p Pin) -> Result<PageMut<'p>, LogWriterError> {
+    /// Locks a page for changing.
+    pub(crate) fn lock<'p>(&mut self, pin: &'p Pin) -> Result<PageMut<'p>, LogWriterError> {
         Ok(self.backend.write_lock(pin.page())?)
     }
 }

@@ -15,7 +15,7 @@ use trunkline_aio::Session;
 use trunkline_format::page::set_lsn;
 use trunkline_format::wal::redo::{Change, RedoError, Redone, redo};
 use trunkline_format::wal::{
-    ImageMode, ImagePolicy, LogRecord, NewBlock, NewRecord, Record, RecordBuffer,
+    BLOCK_ID_MAX, ImageMode, ImagePolicy, LogRecord, NewBlock, NewRecord, Record, RecordBuffer,
 };
 use trunkline_format::{BLOCK_SIZE, BlockNo, Lsn, PageBytes, PgVersion};
 
@@ -116,14 +116,33 @@ impl Changer {
         operation: &NewRecord<'_>,
         pages: &mut [ChangedPage<'_, '_>],
     ) -> Result<RecordLocation, ChangeError> {
+        let ids: [u8; BLOCK_ID_MAX as usize + 1] = std::array::from_fn(|id| id as u8);
+        self.change_numbered(room, operation, &ids, pages)
+    }
+
+    /// The same, for operations whose block references leave out a number: page `i` becomes reference `ids[i]`. There
+    /// must be a number for each page, in ascending order.
+    ///
+    /// # Errors
+    /// As for [`Changer::change`].
+    /// # Panics
+    /// If a page has no number.
+    pub fn change_numbered(
+        &mut self,
+        room: &mut Room,
+        operation: &NewRecord<'_>,
+        ids: &[u8],
+        pages: &mut [ChangedPage<'_, '_>],
+    ) -> Result<RecordLocation, ChangeError> {
+        assert!(pages.len() <= ids.len(), "{} pages, {} numbers", pages.len(), ids.len());
         self.copies.resize_with(pages.len(), || Box::new([0; BLOCK_SIZE]));
         for (copy, changed) in self.copies.iter_mut().zip(&*pages) {
             copy.copy_from_slice(&changed.page[..]);
         }
-        self.try_redo(operation, pages)?;
+        self.try_redo(operation, ids, pages)?;
         // Before the record is inserted: a checkpoint that begins between the two would overlook the page.
         pages.iter_mut().for_each(|changed| changed.page.mark_dirty());
-        let blocks = blocks_of(pages, &self.copies, false);
+        let blocks = blocks_of(ids, pages, &self.copies, false);
         let place = self.inserter.insert(room, &NewRecord { blocks: &blocks, ..*operation })?;
         for (changed, copy) in pages.iter_mut().zip(&mut self.copies) {
             set_lsn(copy, place.end);
@@ -136,9 +155,10 @@ impl Changer {
     fn try_redo(
         &mut self,
         operation: &NewRecord<'_>,
+        ids: &[u8],
         pages: &[ChangedPage<'_, '_>],
     ) -> Result<(), ChangeError> {
-        let blocks = blocks_of(pages, &self.copies, true);
+        let blocks = blocks_of(ids, pages, &self.copies, true);
         let assembled =
             self.trial.assemble(&NewRecord { blocks: &blocks, ..*operation }, &ImagePolicy::NONE);
         assembled.map_err(LogWriterError::from)?;
@@ -148,12 +168,11 @@ impl Changer {
         };
         let record =
             LogRecord { start: TRIAL, end: TRIAL, version: PgVersion::V18, timeline: 1, record };
-        for (id, changed) in (0..).zip(pages) {
-            let Some(copy) = self.copies.get_mut(usize::from(id)) else { break };
+        for ((id, changed), copy) in ids.iter().zip(pages).zip(&mut self.copies) {
             let (relation, block) = (changed.relation, changed.block);
             let path = || relation.location(block).path().to_owned();
             let change = Change::of(&record, relation.storage().checksums());
-            match redo(copy, &change, id) {
+            match redo(copy, &change, *id) {
                 Ok(Redone::Applied | Redone::Initialised) => {}
                 Ok(outcome) => return Err(ChangeError::NoEffect { path: path(), block, outcome }),
                 Err(source) => return Err(ChangeError::Redo { path: path(), block, source }),
@@ -166,14 +185,15 @@ impl Changer {
 
 /// The block references. In a trial, they have no images.
 fn blocks_of<'b>(
+    ids: &[u8],
     pages: &'b [ChangedPage<'_, '_>],
     copies: &'b [Box<PageBytes>],
     is_trial: bool,
 ) -> Vec<NewBlock<'b>> {
     let mut blocks = Vec::with_capacity(pages.len());
-    for (id, (changed, copy)) in (0..).zip(pages.iter().zip(copies)) {
+    for (id, (changed, copy)) in ids.iter().zip(pages.iter().zip(copies)) {
         blocks.push(NewBlock {
-            id,
+            id: *id,
             relation: changed.relation.locator().into(),
             fork: changed.relation.fork(),
             block: changed.block,

@@ -1,0 +1,163 @@
+//! Inserts entries into B-tree indexes: builds their WAL records, from which [`page_change`] makes the pages (PostgreSQL's
+//! `_bt_doinsert`).
+//!
+//! ```text
+//!   insert ─▶ descend ─▶ leaf ─▶ equal keys of a unique index ─▶ space: Btree/INSERT_LEAF
+//!                                                                └▶ none: Btree/SPLIT_L or SPLIT_R ─┐
+//!   finish the split ◀──────────────────────────────────────────────────────────────────────────────┘
+//!      the page was the root ─▶ Btree/NEWROOT
+//!      otherwise ─▶ downlink into the parent: Btree/INSERT_UPPER, or the parent is split, and so on
+//! ```
+//! **One record at a time.** A split and the downlink of its right half are two changes, as they are two records. Between them no
+//! page is locked: the left half is marked, and its right half is reached by moving right. Whichever insert meets the mark first
+//! finishes the split. So a split that a crash has interrupted is no special case.
+//!
+//! **Locks.** A change pins its pages, then reserves room in the WAL, then locks the pages: a child before its parent, and each level
+//! from left to right, as in PostgreSQL. With the locks it looks again whether the pages are still the right ones, and begins
+//! anew if they are not. A descent locks one page at a time, and moves right if a page was split meanwhile (Lehman and Yao).
+//! No page is changed before the split to the left of it is finished: otherwise its own right half could not be placed in the
+//! parent.
+//!
+//! **Unique indexes.** All inserts of a key lock the first leaf that may have it, and keep the lock until the entry is there. The caller
+//! gets the rows with an equal key, looks at them without any lock, and tries again with those that are dead for all.
+//!
+//! **Not here:** deduplication, deletion of entries and pages, and the free space map: each split extends the index.
+//!
+//! | File | Question |
+//! |---|---|
+//! | `descent` | which page of a level does a key belong to? |
+//! | `placement` | which pages does an insert need, and where does its entry go? |
+//! | `locked_pages` | which pages are locked, and how does a record change them? |
+//! | `unique_check` | which rows have the same key? |
+//! | `split`, `split_point` | what goes to which half? |
+//! | `new_root` | how does an index begin, and how does it grow? |
+//!
+//! [`page_change`]: crate::page_change
+
+mod descent;
+mod error;
+mod locked_pages;
+mod new_root;
+mod placement;
+mod split;
+mod split_point;
+mod unique_check;
+
+pub use error::BtreeWriteError;
+
+use trunkline_format::btree::{Entry, Order};
+use trunkline_format::index_tuple::leaf_entry;
+use trunkline_format::page_builder::NewTuple;
+use trunkline_format::{BlockNo, Lsn, Tid};
+
+use crate::btree::Index;
+use crate::heap_writer::HeapSession;
+use placement::{Insertion, Placed};
+use unique_check::Unique;
+
+/// Inserts into one index. Each session has its own.
+#[derive(Debug)]
+pub struct BtreeWriter {
+    index: Index,
+    /// A new page for the next split, by which the index was already extended.
+    spare: Option<BlockNo>,
+}
+
+/// Whether rows with an equal key are in the way of a new entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uniqueness<'r> {
+    /// They are not.
+    NotChecked,
+    /// They are, except for these, which the caller has found dead for all transactions.
+    Checked {
+        /// Rows that don't count.
+        ignored: &'r [Tid],
+        /// Whether a key with a null can be equal to another (`NULLS NOT DISTINCT`).
+        nulls_are_equal: bool,
+    },
+}
+
+/// What has become of a new entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "there may be rows with an equal key"]
+pub enum Inserted {
+    /// It is in the index.
+    Done {
+        /// The end of its record.
+        lsn: Lsn,
+    },
+    /// It is not, because these rows have an equal key.
+    Conflict {
+        /// The rows, in the order of the index.
+        rows: Vec<Tid>,
+    },
+}
+
+impl BtreeWriter {
+    /// A writer for an index that exists.
+    ///
+    /// # Errors
+    /// [`BtreeWriteError::UnknownOrder`].
+    pub fn new(index: Index) -> Result<Self, BtreeWriteError> {
+        let orders = index.layout().keys().iter().map(|column| column.order);
+        match (1..).zip(orders).find(|(_, order)| *order == Order::Unknown) {
+            Some((column, _)) => Err(BtreeWriteError::UnknownOrder { column }),
+            None => Ok(Self { index, spare: None }),
+        }
+    }
+
+    /// Makes an empty index from an empty relation, and returns a writer for it. `all_equal_image` says that equal keys
+    /// always have identical bytes, so that PostgreSQL may deduplicate them.
+    ///
+    /// # Errors
+    /// [`BtreeWriteError`].
+    pub fn create(
+        session: &mut HeapSession<'_>,
+        index: Index,
+        all_equal_image: bool,
+    ) -> Result<Self, BtreeWriteError> {
+        let writer = Self::new(index)?;
+        writer.write_metapage(session, all_equal_image)?;
+        Ok(writer)
+    }
+
+    /// Inserts the entry of a row. `columns` are its values, `INCLUDE` columns last.
+    ///
+    /// # Errors
+    /// [`BtreeWriteError`]; the entry was not inserted.
+    pub fn insert(
+        &mut self,
+        session: &mut HeapSession<'_>,
+        columns: &NewTuple<'_>,
+        row: Tid,
+        uniqueness: Uniqueness<'_>,
+    ) -> Result<Inserted, BtreeWriteError> {
+        let (found, expected) = (columns.natts, self.index.layout().columns().len());
+        if usize::from(found) != expected {
+            return Err(BtreeWriteError::Columns { found, expected });
+        }
+        if row.item == 0 {
+            return Err(BtreeWriteError::InvalidRow { row });
+        }
+        let tuple = leaf_entry(columns, row).map_err(|source| BtreeWriteError::Entry {
+            row,
+            source,
+            index: self.path(),
+        })?;
+        let value = |fault| BtreeWriteError::Value { row, fault };
+        let entry = Entry::of_leaf(1, &tuple).map_err(value)?;
+        self.index.layout().equal_columns(&entry, &entry).map_err(value)?;
+        let unique = Unique::of(self.index.layout(), &entry, uniqueness).map_err(value)?;
+        self.make_first_root(session)?;
+        let insertion = Insertion { tuple: &tuple, entry, level: 0, child: None, unique };
+        match self.place(session, &insertion)? {
+            Placed::Inserted { lsn } => Ok(Inserted::Done { lsn }),
+            Placed::Conflict { rows } => Ok(Inserted::Conflict { rows }),
+            Placed::IsComplete => unreachable!("a leaf entry does not complete a split"),
+        }
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.index.relation().path(0)
+    }
+}
