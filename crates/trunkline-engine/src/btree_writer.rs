@@ -107,7 +107,8 @@ impl BtreeWriter {
     }
 
     /// Makes an empty index from an empty relation, and returns a writer for it. `all_equal_image` says that equal keys
-    /// always have identical bytes, so that PostgreSQL may deduplicate them.
+    /// always have identical bytes, so that PostgreSQL may deduplicate them. It does so only in an index without `INCLUDE`
+    /// columns.
     ///
     /// # Errors
     /// [`BtreeWriteError`].
@@ -117,11 +118,14 @@ impl BtreeWriter {
         all_equal_image: bool,
     ) -> Result<Self, BtreeWriteError> {
         let writer = Self::new(index)?;
-        writer.write_metapage(session, all_equal_image)?;
+        let layout = writer.index.layout();
+        let has_only_keys = layout.keys().len() == layout.columns().len();
+        writer.write_metapage(session, all_equal_image && has_only_keys)?;
         Ok(writer)
     }
 
-    /// Inserts the entry of a row. `columns` are its values, `INCLUDE` columns last.
+    /// Inserts the entry of a row. `columns` are its values, `INCLUDE` columns last. The session may need more pins than it is
+    /// guaranteed, if many rows have the same key in a unique index; its guarantee is the default afterwards.
     ///
     /// # Errors
     /// [`BtreeWriteError`]; the entry was not inserted.

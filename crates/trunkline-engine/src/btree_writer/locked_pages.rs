@@ -7,19 +7,15 @@ use super::error::BtreeWriteError;
 use crate::heap_writer::HeapSession;
 use crate::log_writer::Room;
 use crate::page_change::{ChangedPage, Changer};
-use crate::pool::{PINS_GUARANTEED, PageMut, Pin};
+use crate::pool::{PageMut, Pin};
 use crate::storage::Relation;
 
-/// Pins pages. If there are many, the session's guarantee is raised first.
+/// Pins pages.
 pub(super) fn pin(
     session: &mut HeapSession<'_>,
     relation: &Relation,
     blocks: &[BlockNo],
 ) -> Result<Vec<Pin>, BtreeWriteError> {
-    let count = blocks.len() as u32;
-    if count > PINS_GUARANTEED {
-        session.backend.guarantee_pins(count)?;
-    }
     let pins = blocks.iter().map(|block| Ok(session.backend.read(relation, *block)?));
     pins.collect()
 }

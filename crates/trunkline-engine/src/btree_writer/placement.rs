@@ -18,7 +18,7 @@ use super::error::BtreeWriteError;
 use super::locked_pages::{LockedPages, Part, pin};
 use super::split::Split;
 use super::unique_check::Unique;
-use crate::btree::RightSteps;
+use crate::btree::{BtreeProblem, RightSteps};
 use crate::heap_writer::HeapSession;
 use crate::log_writer::Room;
 use crate::pool::PINS_GUARANTEED;
@@ -110,23 +110,31 @@ impl BtreeWriter {
         insertion: &Insertion<'_>,
     ) -> Result<Placed, BtreeWriteError> {
         let block = self.descend(session, &insertion.start(), insertion.level)?;
-        let mut wanted = Wanted::at(block);
-        let placed = self.place_from(session, insertion, &mut wanted);
-        if wanted.blocks(insertion.child).len() > PINS_GUARANTEED as usize {
+        let mut guaranteed = PINS_GUARANTEED;
+        let placed = self.place_from(session, insertion, block, &mut guaranteed);
+        if guaranteed > PINS_GUARANTEED {
             session.backend.guarantee_pins(PINS_GUARANTEED)?;
         }
         placed
     }
 
+    /// Inserts an entry on this page or to the right of it. If many pages have its key, the session's guarantee is raised.
     fn place_from(
         &mut self,
         session: &mut HeapSession<'_>,
         insertion: &Insertion<'_>,
-        wanted: &mut Wanted,
+        block: BlockNo,
+        guaranteed: &mut u32,
     ) -> Result<Placed, BtreeWriteError> {
-        let mut steps = RightSteps::default();
+        let (mut wanted, mut steps) = (Wanted::at(block), RightSteps::default());
         loop {
-            match self.attempt(session, insertion, wanted)? {
+            let blocks = wanted.blocks(insertion.child);
+            let pins = blocks.len() as u32;
+            if pins > *guaranteed {
+                session.backend.guarantee_pins(pins)?;
+                *guaranteed = pins;
+            }
+            match self.attempt(session, insertion, (&wanted, &blocks))? {
                 Outcome::Ended(placed) => return Ok(placed),
                 Outcome::Split(lsn, left) => {
                     // The entry is in the index, whatever becomes of this. If it fails, the next insert finds the split
@@ -136,7 +144,7 @@ impl BtreeWriter {
                 }
                 Outcome::Right(right) => {
                     steps.count(&self.index, right)?;
-                    *wanted = Wanted::at(right);
+                    wanted = Wanted::at(right);
                 }
                 Outcome::Unfinished(left) => self.finish_split(session, left, insertion.level)?,
                 Outcome::Chain(next) => wanted.chain.push(next),
@@ -149,10 +157,10 @@ impl BtreeWriter {
         &mut self,
         session: &mut HeapSession<'_>,
         insertion: &Insertion<'_>,
-        wanted: &Wanted,
+        (wanted, blocks): (&Wanted, &[BlockNo]),
     ) -> Result<Outcome, BtreeWriteError> {
         let relation = self.index.relation().clone();
-        let pins = pin(session, &relation, &wanted.blocks(insertion.child))?;
+        let pins = pin(session, &relation, blocks)?;
         // The data of a split are less than two pages.
         let data = insertion.tuple.len() + if wanted.split.is_some() { 2 * BLOCK_SIZE } else { 0 };
         let mut room = session.room(pins.len() as u64, data)?;
@@ -243,6 +251,15 @@ impl BtreeWriter {
         if pages.get(new).is_none_or(|page| !is_new(page)) {
             self.spare = None;
             return Ok(Err(Outcome::Full(right)));
+        }
+        if let Some(right) = right
+            && let Some(bytes) = pages.get(right)
+        {
+            let found = self.open(right, bytes, insertion.level)?.left().unwrap_or(0);
+            if found != block {
+                let sibling = BtreeProblem::Sibling { found, expected: block };
+                return Err(self.index.corrupt(right, sibling).into());
+            }
         }
         let at = |fault| self.fault(block, fault);
         let split = Split::of(self.index.layout(), &page, (item, insertion.tuple)).map_err(at)?;

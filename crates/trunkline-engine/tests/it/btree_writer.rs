@@ -9,6 +9,7 @@ use trunkline_aio::facade::{Arc, Mutex, thread};
 use trunkline_engine::btree::Index;
 use trunkline_engine::btree_writer::{BtreeWriter, Inserted, Uniqueness};
 use trunkline_engine::new_cluster::{self, NewClusterOptions};
+use trunkline_engine::pool::Backend;
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::RelationLocator;
 use trunkline_engine::writable_cluster::{
@@ -18,9 +19,9 @@ use trunkline_format::btree::{BtreePage, KeyColumn, KeyLayout, Order};
 use trunkline_format::deform::Attribute;
 use trunkline_format::page::is_new;
 use trunkline_format::wal::SegmentSize;
-use trunkline_format::{Align, Lsn, Oid, Tid, TupleBuilder};
+use trunkline_format::{Align, Lsn, Oid, PageBytes, Tid, TupleBuilder};
 
-use crate::tree_check::{Found, entries, pages};
+use crate::tree_check::{Found, walk};
 
 const SEGMENT: u64 = 1 << 20;
 
@@ -127,6 +128,19 @@ fn sorted(mut rows: Vec<Row>, layout: &KeyLayout) -> Vec<Found> {
     rows.into_iter().map(|(values, row)| (payloads(values), row)).collect()
 }
 
+/// All pages of a relation, without checksums: they are set when a page is written.
+fn pages(index: &Index, backend: &mut Backend) -> Vec<PageBytes> {
+    let relation = index.relation();
+    let blocks = 0..relation.blocks().expect("it exists");
+    let pages = blocks.map(|block| {
+        let pin = backend.read(relation, block).expect("valid");
+        let mut page = *backend.read_lock(pin.page()).expect("locked");
+        page[8..10].fill(0);
+        page
+    });
+    pages.collect()
+}
+
 fn tid(number: u32) -> Tid {
     Tid { block: number / 100, item: (number % 100) as u16 + 1 }
 }
@@ -136,10 +150,11 @@ fn insert_all(session: &mut WriteSession, writer: &mut BtreeWriter, rows: &[Row]
     for (values, row) in rows {
         let tuple = tuple(values);
         let mut session = session.heap(&transaction);
-        match writer.insert(&mut session, &tuple.tuple(), *row, Uniqueness::NotChecked) {
-            Ok(Inserted::Done { lsn }) => end = lsn,
-            other => panic!("{values:?}: {other:?}"),
-        }
+        let inserted = writer.insert(&mut session, &tuple.tuple(), *row, Uniqueness::NotChecked);
+        let Inserted::Done { lsn } = inserted.expect("no error") else {
+            unreachable!("nothing is checked");
+        };
+        end = lsn;
     }
     session.commit(transaction, Durability::Now).expect("committed");
     end
@@ -212,7 +227,7 @@ fn inserted_entries_are_in_a_sound_tree_also_after_a_crash() {
     for (name, layout, levels, make) in kinds() {
         let (locator, mut writer) = new_index(&mut session, &layout);
         let index = index_of(&session, locator, &layout);
-        assert_eq!(entries(&index, session.backend()), (Vec::new(), 0));
+        assert_eq!(walk(&index, session.backend()).height, 0);
         // Rows come in any order, as they do after updates.
         let mut rows: Vec<Row> =
             (0..2500).map(|number| (make(&mut rng, number), tid(number))).collect();
@@ -233,10 +248,11 @@ fn inserted_entries_are_in_a_sound_tree_also_after_a_crash() {
             (2500..2600).map(|number| (make(&mut rng, number), tid(number))).collect();
         insert_all(&mut session, &mut writer, &more);
         rows.extend(more);
-        let (found, height) = entries(&index, session.backend());
+        let tree = walk(&index, session.backend());
         let expected = sorted(rows, &layout);
-        assert!(found == expected, "{name}: {} of {}", found.len(), expected.len());
-        assert!(height >= levels, "{name}: {height} levels");
+        assert_eq!((tree.entries.len(), tree.unfinished), (expected.len(), 0), "{name}");
+        assert!(tree.entries == expected, "{name}");
+        assert!(tree.height >= levels, "{name}: {} levels", tree.height);
         made.push((name, locator, layout, expected, pages(&index, session.backend())));
     }
     drop((session, cluster));
@@ -249,7 +265,7 @@ fn inserted_entries_are_in_a_sound_tree_also_after_a_crash() {
         for (block, (before, after)) in before.iter().zip(&after).enumerate() {
             assert!(before == after, "{name}, block {block}");
         }
-        assert!(entries(&index, session.backend()).0 == expected, "{name}");
+        assert!(walk(&index, session.backend()).entries == expected, "{name}");
     }
 }
 
@@ -286,8 +302,9 @@ fn many_sessions_insert_into_one_index() {
         threads.into_iter().for_each(|thread| thread.join().expect("no error"));
         let expected = sorted(std::mem::take(&mut all.lock()), &layout);
         let index = index_of(&session, locator, &layout);
-        let (found, _) = entries(&index, session.backend());
-        assert!(found == expected, "{name}: {} of {}", found.len(), expected.len());
+        let tree = walk(&index, session.backend());
+        assert_eq!((tree.entries.len(), tree.unfinished), (expected.len(), 0), "{name}");
+        assert!(tree.entries == expected, "{name}");
         let before = pages(&index, session.backend());
         drop((session, index, cluster));
         let cluster = open(&data, "1MB");
@@ -347,20 +364,15 @@ fn the_next_insert_finishes_a_split_that_a_crash_has_interrupted() {
         let cluster = open(&data, "8MB");
         let mut session = cluster.session().expect("a session");
         let index = index_of(&session, locator, &layout);
-        let unfinished = |session: &mut WriteSession| {
-            let pages = pages(&index, session.backend());
-            let parsed = pages.iter().skip(1).filter_map(|page| BtreePage::parse(page).ok());
-            parsed.filter(BtreePage::is_split_incomplete).count()
-        };
-        assert_eq!(unfinished(&mut session), 1, "after {splits} splits");
+        let tree = walk(&index, session.backend());
+        assert_eq!((tree.unfinished, tree.entries.len()), (1, rows.len()), "{splits} splits");
         let mut writer = BtreeWriter::new(index.clone()).expect("a known order");
         let row = next(&rows);
         insert_all(&mut session, &mut writer, std::slice::from_ref(&row));
         rows.push(row);
-        assert_eq!(unfinished(&mut session), 0, "after {splits} splits");
-        let (found, height) = entries(&index, session.backend());
-        assert!(found == sorted(rows, &layout));
-        assert_eq!(height, 2);
+        let tree = walk(&index, session.backend());
+        assert_eq!((tree.unfinished, tree.height), (0, 2), "{splits} splits");
+        assert!(tree.entries == sorted(rows, &layout), "{splits} splits");
     }
 }
 
@@ -416,7 +428,7 @@ fn equal_keys_of_a_unique_index_are_found() {
     assert_eq!(insert(vec![None], tid(2002), &[], true), Err(both));
     session.commit(transaction, Durability::Now).expect("committed");
     let index = index_of(&session, locator, &layout);
-    assert!(entries(&index, session.backend()).0 == sorted(all, &layout));
+    assert!(walk(&index, session.backend()).entries == sorted(all, &layout));
     assert_eq!(session.backend().pins(), 0);
 }
 
@@ -454,7 +466,7 @@ fn a_key_of_a_unique_index_is_inserted_once() {
     let threads: Vec<_> = threads.collect();
     threads.into_iter().for_each(|thread| thread.join().expect("no error"));
     let index = index_of(&session, locator, &layout);
-    let (found, _) = entries(&index, session.backend());
+    let found = walk(&index, session.backend()).entries;
     let keys: Vec<_> = found.into_iter().map(|(key, _)| key).collect();
     let expected: Vec<_> =
         (0..1000_i32).map(|number| vec![Some(number.to_le_bytes().to_vec())]).collect();

@@ -4,31 +4,45 @@ use trunkline_engine::btree::{Index, LevelWalk};
 use trunkline_engine::pool::Backend;
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_format::btree::{BtreePage, Entry};
-use trunkline_format::{BlockNo, PageBytes, Tid};
+use trunkline_format::{BlockNo, Tid};
 
 /// An entry: the payloads of its columns, and its row.
 pub(crate) type Found = (Vec<Option<Vec<u8>>>, Tid);
 
-/// The entries of a tree in order, and its height. Each page is checked, and compared with its left sibling and its parent.
-pub(crate) fn entries(index: &Index, backend: &mut Backend) -> (Vec<Found>, u32) {
+/// What a walk has found.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    /// The entries in order.
+    pub(crate) entries: Vec<Found>,
+    /// The number of levels.
+    pub(crate) height: u32,
+    /// The number of splits that are not finished.
+    pub(crate) unfinished: usize,
+}
+
+/// Checks each page of a tree, and compares it with its left sibling and its parent.
+pub(crate) fn walk(index: &Index, backend: &mut Backend) -> Tree {
     let (meta, layout) = (index.meta(backend).expect("sound"), index.layout());
     assert_eq!((meta.fast_root, meta.fast_level), (meta.root, meta.level));
-    let mut found = Vec::new();
+    let mut tree = Tree::default();
     if meta.root == 0 {
-        return (found, 0);
+        return tree;
     }
+    tree.height = meta.level + 1;
     for level in (0..=meta.level).rev() {
         let options = StreamOptions::default();
         let mut walk = LevelWalk::of_level(index, backend, level, options).expect("begins");
         let (mut left, mut left_high): (Option<BlockNo>, Vec<u8>) = (None, Vec::new());
+        let mut is_right_half = false;
         while let Some(next) = walk.next(backend).expect("sound") {
             let (block, page) = (next.block, BtreePage::parse(next.page).expect("sound"));
             page.check(true).expect("sound");
             layout.check(&page, true).expect("in order");
-            assert_eq!((page.left(), page.is_split_incomplete()), (left, false), "{block}");
-            assert_eq!(page.is_root(), block == meta.root, "{block}");
+            assert_eq!(page.left(), left, "{block}");
+            let is_left_half = page.is_split_incomplete();
+            assert!(page.is_root() == (block == meta.root) || is_left_half, "{block}");
             match next.downlink {
-                None => assert_eq!(block, meta.root),
+                None => assert!(block == meta.root || is_right_half, "{block}"),
                 Some(downlink) if left_high.is_empty() => assert!(downlink.bound.is_empty()),
                 Some(downlink) => {
                     let bound = Entry::of_separator(1, &downlink.bound).expect("sound");
@@ -37,17 +51,20 @@ pub(crate) fn entries(index: &Index, backend: &mut Backend) -> (Vec<Found>, u32)
                 }
             }
             if page.is_leaf() {
-                found.extend(page.entries().map(|entry| decode(index, &entry.expect("sound"))));
+                tree.entries
+                    .extend(page.entries().map(|entry| decode(index, &entry.expect("sound"))));
             }
             left_high = page
                 .high_key()
                 .expect("sound")
                 .map_or(Vec::new(), |_| page.item(1).expect("sound").to_vec());
             left = Some(block);
+            is_right_half = is_left_half;
+            tree.unfinished += usize::from(is_left_half);
         }
         assert_eq!(walk.unmatched_downlink(), None);
     }
-    (found, meta.level + 1)
+    tree
 }
 
 fn decode(index: &Index, entry: &Entry<'_>) -> Found {
@@ -57,17 +74,4 @@ fn decode(index: &Index, entry: &Entry<'_>) -> Found {
         value.expect("sound").map(|it| column.payload(it, &mut room).expect("sound").to_vec())
     });
     (values.collect(), entry.first_row().expect("a leaf entry"))
-}
-
-/// All pages of a relation, without checksums: they are set when a page is written.
-pub(crate) fn pages(index: &Index, backend: &mut Backend) -> Vec<PageBytes> {
-    let relation = index.relation();
-    let blocks = 0..relation.blocks().expect("it exists");
-    let pages = blocks.map(|block| {
-        let pin = backend.read(relation, block).expect("valid");
-        let mut page = *backend.read_lock(pin.page()).expect("locked");
-        page[8..10].fill(0);
-        page
-    });
-    pages.collect()
 }

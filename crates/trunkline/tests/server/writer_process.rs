@@ -1,7 +1,7 @@
 //! A process that writes into a cluster of our own until it is killed. It is this test program, run again with one test
 //! and an environment variable.
 //!
-//! Each thread writes to a table of its own. Every transaction inserts some rows, and updates and deletes some of its
+//! Each thread writes to a table of its own, and all of them to one index (`index_load`). Every transaction inserts some rows, and updates and deletes some of its
 //! earlier ones. When a commit has returned, its XID is printed. Checkpoints run concurrently.
 
 use std::fs::File;
@@ -18,6 +18,8 @@ use trunkline_engine::writable_cluster::{
     Durability, WritableCluster, WritableClusterOptions, WriteSession,
 };
 use trunkline_format::{Oid, Tid, TupleBuilder};
+
+use crate::index_load::IndexLoad;
 
 const DIRECTORY: &str = "TRUNKLINE_WRITER_DIRECTORY";
 const THREADS: &str = "TRUNKLINE_WRITER_THREADS";
@@ -104,18 +106,25 @@ fn a_process_that_writes_for_other_tests() {
         report(panic);
         std::process::abort();
     }));
+    let index = IndexLoad::create(&mut cluster.session().expect("a session"));
     let writers = (0..threads).map(|at| {
         let session = cluster.session().expect("a session");
         let rng = Rng::new(seed.wrapping_mul(31).wrapping_add(at));
         // The first one also makes checkpoints.
-        let body = move || write_for_ever(session, rng, at == 0);
+        let index = IndexLoad::open(&session, index, at);
+        let body = move || write_for_ever(session, rng, index, at == 0);
         thread::spawn("writer", body).expect("started")
     });
     let writers: Vec<_> = writers.collect();
     writers.into_iter().for_each(|writer| writer.join().expect("no error"));
 }
 
-fn write_for_ever(mut session: WriteSession, mut rng: Rng, makes_checkpoints: bool) {
+fn write_for_ever(
+    mut session: WriteSession,
+    mut rng: Rng,
+    mut index: IndexLoad,
+    makes_checkpoints: bool,
+) {
     let transaction = session.begin().expect("begun");
     let (tablespace, database) = (Oid(1663), Oid(1));
     let relfilenode = session.new_number(tablespace, database).expect("a number");
@@ -125,7 +134,7 @@ fn write_for_ever(mut session: WriteSession, mut rng: Rng, makes_checkpoints: bo
     let mut writer = HeapWriter::new(relation);
     let mut rows: Vec<Tid> = Vec::new();
     loop {
-        run_transaction(&mut session, &mut writer, &mut rng, &mut rows);
+        run_transaction(&mut session, (&mut writer, &mut index), &mut rng, &mut rows);
         if makes_checkpoints && rng.below(15) == 0 {
             session.checkpoint().expect("a checkpoint");
         }
@@ -134,7 +143,7 @@ fn write_for_ever(mut session: WriteSession, mut rng: Rng, makes_checkpoints: bo
 
 fn run_transaction(
     session: &mut WriteSession,
-    writer: &mut HeapWriter,
+    (writer, index): (&mut HeapWriter, &mut IndexLoad),
     rng: &mut Rng,
     rows: &mut Vec<Tid>,
 ) {
@@ -152,7 +161,11 @@ fn run_transaction(
         let at = if changed.is_empty() { 0 } else { rng.below(changed.len() as u64) as usize };
         let mut heap = session.heap(&transaction);
         match rng.below(10) {
-            0..=4 => changed.push(writer.insert(&mut heap, &tuple).expect("inserted").tid),
+            0..=4 => {
+                let tid = writer.insert(&mut heap, &tuple).expect("inserted").tid;
+                index.insert(&mut heap, rng, tid);
+                changed.push(tid);
+            }
             _ if changed.is_empty() => {}
             5..=7 => {
                 let keeps_keys = rng.below(2) == 0;
