@@ -25,6 +25,7 @@
 //!
 //! | File | Question |
 //! |---|---|
+//! | `writer` | what does a writer know? |
 //! | `descent` | which page of a level does a key belong to? |
 //! | `placement` | which pages does an insert need, and where does its entry go? |
 //! | `locked_pages` | which pages are locked, and how does a record change them? |
@@ -42,40 +43,21 @@ mod placement;
 mod split;
 mod split_point;
 mod unique_check;
+mod writer;
 
 pub use error::BtreeWriteError;
+pub use unique_check::Uniqueness;
+pub use writer::BtreeWriter;
 
-use trunkline_format::btree::{Entry, Order};
+use trunkline_format::btree::Entry;
 use trunkline_format::index_tuple::leaf_entry;
 use trunkline_format::page_builder::NewTuple;
-use trunkline_format::{BlockNo, Lsn, Tid};
+use trunkline_format::{Lsn, Tid};
 
 use crate::btree::Index;
 use crate::heap_writer::HeapSession;
 use placement::{Insertion, Placed};
 use unique_check::Unique;
-
-/// Inserts into one index. Each session has its own.
-#[derive(Debug)]
-pub struct BtreeWriter {
-    index: Index,
-    /// A new page for the next split, by which the index was already extended.
-    spare: Option<BlockNo>,
-}
-
-/// Whether rows with an equal key are in the way of a new entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Uniqueness<'r> {
-    /// They are not.
-    NotChecked,
-    /// They are, except for these, which the caller has found dead for all transactions.
-    Checked {
-        /// Rows that don't count.
-        ignored: &'r [Tid],
-        /// Whether a key with a null can be equal to another (`NULLS NOT DISTINCT`).
-        nulls_are_equal: bool,
-    },
-}
 
 /// What has become of a new entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,18 +76,6 @@ pub enum Inserted {
 }
 
 impl BtreeWriter {
-    /// A writer for an index that exists.
-    ///
-    /// # Errors
-    /// [`BtreeWriteError::UnknownOrder`].
-    pub fn new(index: Index) -> Result<Self, BtreeWriteError> {
-        let orders = index.layout().keys().iter().map(|column| column.order);
-        match (1..).zip(orders).find(|(_, order)| *order == Order::Unknown) {
-            Some((column, _)) => Err(BtreeWriteError::UnknownOrder { column }),
-            None => Ok(Self { index, spare: None }),
-        }
-    }
-
     /// Makes an empty index from an empty relation, and returns a writer for it. `all_equal_image` says that equal keys
     /// always have identical bytes, so that PostgreSQL may deduplicate them. It does so only in an index without `INCLUDE`
     /// columns.
@@ -159,9 +129,5 @@ impl BtreeWriter {
             Placed::Conflict { rows } => Ok(Inserted::Conflict { rows }),
             Placed::IsComplete => unreachable!("a leaf entry does not complete a split"),
         }
-    }
-
-    fn path(&self) -> std::path::PathBuf {
-        self.index.relation().path(0)
     }
 }

@@ -5,14 +5,13 @@
 
 use std::cmp::Ordering;
 
-use trunkline_format::btree::{BtreePage, Entry, Fault, KeyLayout, Meta, Place};
-use trunkline_format::{BlockNo, PageBytes};
+use trunkline_format::BlockNo;
+use trunkline_format::btree::{BtreePage, Entry, Fault, KeyLayout, Place};
 
-use super::BtreeWriter;
 use super::error::BtreeWriteError;
-use crate::btree::{BtreeError, BtreeProblem, RightSteps};
+use super::writer::BtreeWriter;
+use crate::btree::RightSteps;
 use crate::heap_writer::HeapSession;
-use crate::pool::Backend;
 
 /// What is searched for.
 #[derive(Clone, Copy, Debug)]
@@ -45,20 +44,6 @@ enum Next {
 }
 
 impl BtreeWriter {
-    /// Reads the metapage, and refuses an index that can't be written.
-    pub(super) fn meta(&self, backend: &mut Backend) -> Result<Meta, BtreeWriteError> {
-        let meta = self.index.meta(backend)?;
-        let location = || self.index.relation().location(0);
-        let Meta { version: found, root, fast_root, .. } = meta;
-        if !meta.orders_rows() {
-            return Err(BtreeWriteError::Version { location: location(), found });
-        }
-        if root != fast_root {
-            return Err(BtreeWriteError::FastRoot { location: location(), fast_root, root });
-        }
-        Ok(meta)
-    }
-
     /// The page of a level that a key belonged to a moment ago.
     pub(super) fn descend(
         &mut self,
@@ -96,24 +81,5 @@ impl BtreeWriter {
             }
         }
         Ok(block)
-    }
-
-    /// A page of a level, which is locked.
-    pub(super) fn open<'p>(
-        &self,
-        block: BlockNo,
-        page: &'p PageBytes,
-        level: u32,
-    ) -> Result<BtreePage<'p>, BtreeError> {
-        let page = BtreePage::parse(page).map_err(|fault| self.fault(block, fault))?;
-        let found = page.level();
-        match page.is_deleted() || found == level {
-            true => Ok(page),
-            false => Err(self.index.corrupt(block, BtreeProblem::Level { found, expected: level })),
-        }
-    }
-
-    pub(super) fn fault(&self, block: BlockNo, fault: Fault) -> BtreeError {
-        self.index.corrupt(block, BtreeProblem::Fault(fault))
     }
 }

@@ -11,10 +11,10 @@ use trunkline_format::wal::resource_manager::number;
 use trunkline_format::wal::{ImageMode, NewRecord};
 use trunkline_format::{BlockNo, PageBytes};
 
-use super::BtreeWriter;
 use super::error::BtreeWriteError;
 use super::locked_pages::{LockedPages, Part, pin};
 use super::placement::Insertion;
+use super::writer::BtreeWriter;
 use crate::heap_writer::HeapSession;
 use crate::settings::ExtendMethod;
 
@@ -128,23 +128,6 @@ impl BtreeWriter {
         pages.change(session.changer, &mut room, &operation, &parts)?;
         self.spare = None;
         Ok(())
-    }
-
-    /// A new page. It is used once [`BtreeWriter::spare`] is forgotten.
-    pub(super) fn new_page(
-        &mut self,
-        session: &mut HeapSession<'_>,
-    ) -> Result<BlockNo, BtreeWriteError> {
-        if let Some(block) = self.spare {
-            return Ok(block);
-        }
-        let relation = self.index.relation();
-        let pins = session.backend.extend(relation, 1, ExtendMethod::default())?;
-        let Some(block) = pins.first().map(|pin| pin.page().block()) else {
-            unreachable!("an extension adds at least one block");
-        };
-        self.spare = Some(block);
-        Ok(block)
     }
 }
 

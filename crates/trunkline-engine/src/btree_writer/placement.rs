@@ -12,12 +12,12 @@ use trunkline_format::wal::resource_manager::number;
 use trunkline_format::wal::{ImageMode, NewRecord};
 use trunkline_format::{BLOCK_SIZE, BlockNo, Lsn, Tid};
 
-use super::BtreeWriter;
 use super::descent::Sought;
 use super::error::BtreeWriteError;
 use super::locked_pages::{LockedPages, Part, pin};
 use super::split::Split;
 use super::unique_check::Unique;
+use super::writer::BtreeWriter;
 use crate::btree::{BtreeProblem, RightSteps};
 use crate::heap_writer::HeapSession;
 use crate::log_writer::Room;

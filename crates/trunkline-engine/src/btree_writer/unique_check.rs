@@ -8,7 +8,19 @@ use std::cmp::Ordering;
 use trunkline_format::Tid;
 use trunkline_format::btree::{BtreePage, Entry, Fault, KeyLayout};
 
-use super::Uniqueness;
+/// Whether rows with an equal key are in the way of a new entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uniqueness<'r> {
+    /// They are not.
+    NotChecked,
+    /// They are, except for these, which the caller has found dead for all transactions.
+    Checked {
+        /// Rows that don't count.
+        ignored: &'r [Tid],
+        /// Whether a key with a null can be equal to another (`NULLS NOT DISTINCT`).
+        nulls_are_equal: bool,
+    },
+}
 
 /// A check that is needed.
 #[derive(Clone, Copy, Debug)]

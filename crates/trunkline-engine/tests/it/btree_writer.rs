@@ -21,7 +21,7 @@ use trunkline_format::page::is_new;
 use trunkline_format::wal::SegmentSize;
 use trunkline_format::{Align, Lsn, Oid, PageBytes, Tid, TupleBuilder};
 
-use crate::tree_check::{Found, walk};
+use crate::tree_check::{IndexEntry, walk};
 
 const SEGMENT: u64 = 1 << 20;
 
@@ -108,7 +108,7 @@ pub(crate) fn tuple(values: &[Option<Value>]) -> TupleBuilder {
 }
 
 /// Rows as the index must have them.
-fn sorted(mut rows: Vec<Row>, layout: &KeyLayout) -> Vec<Found> {
+fn sorted(mut rows: Vec<Row>, layout: &KeyLayout) -> Vec<IndexEntry> {
     rows.sort_by(|(left, left_row), (right, right_row)| {
         let columns = left.iter().zip(right).zip(layout.keys());
         let by_column = columns.map(|((left, right), column)| match (left, right) {

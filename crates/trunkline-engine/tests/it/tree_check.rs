@@ -7,13 +7,13 @@ use trunkline_format::btree::{BtreePage, Entry};
 use trunkline_format::{BlockNo, Tid};
 
 /// An entry: the payloads of its columns, and its row.
-pub(crate) type Found = (Vec<Option<Vec<u8>>>, Tid);
+pub(crate) type IndexEntry = (Vec<Option<Vec<u8>>>, Tid);
 
 /// What a walk has found.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     /// The entries in order.
-    pub(crate) entries: Vec<Found>,
+    pub(crate) entries: Vec<IndexEntry>,
     /// The number of levels.
     pub(crate) height: u32,
     /// The number of splits that are not finished.
@@ -67,7 +67,7 @@ pub(crate) fn walk(index: &Index, backend: &mut Backend) -> Tree {
     tree
 }
 
-fn decode(index: &Index, entry: &Entry<'_>) -> Found {
+fn decode(index: &Index, entry: &Entry<'_>) -> IndexEntry {
     let columns = index.layout().columns();
     let values = entry.attributes(columns).zip(columns).map(|(value, column)| {
         let mut room = Vec::new();
