@@ -27,12 +27,11 @@ struct LeftHalf {
 impl LeftHalf {
     /// `None` if the split is finished.
     fn of(page: &BtreePage<'_>) -> Result<Option<Self>, Fault> {
-        match page.right() {
-            Some(right) if page.is_split_incomplete() => {
-                Ok(Some(Self { high_key: page.item(1)?.to_vec(), right }))
-            }
-            _ => Ok(None),
+        if !page.is_split_incomplete() {
+            return Ok(None);
         }
+        let right = page.right().ok_or(Fault::Flags { found: page.flags() })?;
+        Ok(Some(Self { high_key: page.item(1)?.to_vec(), right }))
     }
 }
 
@@ -62,10 +61,10 @@ impl BtreeWriter {
         &mut self,
         session: &mut HeapSession<'_>,
     ) -> Result<(), BtreeWriteError> {
-        if self.meta(session.backend)?.root != 0 {
-            return Ok(());
+        while self.meta(session.backend)?.root == 0 {
+            self.make_root(session, None)?;
         }
-        self.make_root(session, None)
+        Ok(())
     }
 
     /// Completes the split of a page, if no other session has.
@@ -102,7 +101,11 @@ impl BtreeWriter {
         let mut pages = LockedPages::lock(session, &relation, &pins)?;
         let page = |block| pages.get(block).unwrap_or(&EMPTY);
         let meta = Meta::parse(page(0)).map_err(|fault| self.fault(0, fault))?;
-        if meta.root != old.unwrap_or(0) || !is_new(page(new)) {
+        if !is_new(page(new)) {
+            self.spare = None;
+            return Ok(());
+        }
+        if meta.root != old.unwrap_or(0) {
             return Ok(());
         }
         let (mut level, mut downlinks) = (0, Vec::new());

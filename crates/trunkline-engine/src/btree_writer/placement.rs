@@ -21,7 +21,7 @@ use super::writer::BtreeWriter;
 use crate::btree::{BtreeProblem, RightSteps};
 use crate::heap_writer::HeapSession;
 use crate::log_writer::Room;
-use crate::pool::PINS_GUARANTEED;
+use crate::pool::{PINS_GUARANTEED, ReadError};
 
 /// An entry that is to be inserted.
 pub(super) struct Insertion<'i> {
@@ -129,6 +129,17 @@ impl BtreeWriter {
         let (mut wanted, mut steps) = (Wanted::at(block), RightSteps::default());
         loop {
             let blocks = wanted.blocks(insertion.child);
+            if (1..)
+                .zip(&blocks)
+                .any(|(next, block)| blocks.iter().skip(next).any(|it| it == block))
+            {
+                // Links lead back to a page that is needed already. Nothing is locked twice.
+                let count = self.index.relation().blocks().map_err(ReadError::from)?;
+                return Err(self
+                    .index
+                    .corrupt(block, BtreeProblem::Circle { blocks: count })
+                    .into());
+            }
             let pins = blocks.len() as u32;
             if pins > *guaranteed {
                 session.backend.guarantee_pins(pins)?;
@@ -201,6 +212,7 @@ impl BtreeWriter {
         let layout = self.index.layout();
         let Some(&first) = wanted.chain.first() else { unreachable!("a chain is never empty") };
         let (mut block, mut rows, mut found) = (first, Vec::new(), None);
+        let mut steps = RightSteps::default();
         loop {
             let at = |fault| self.fault(block, fault);
             let Some(bytes) = pages.get(block) else { return Ok(Err(Outcome::Chain(block))) };
@@ -211,6 +223,7 @@ impl BtreeWriter {
             let item = match insertion.start().place_on(layout, &page).map_err(at)? {
                 Place::Right(right) if block == first => return Ok(Err(Outcome::Right(right))),
                 Place::Right(right) => {
+                    steps.count(&self.index, right)?;
                     block = right;
                     continue;
                 }
@@ -228,10 +241,9 @@ impl BtreeWriter {
             let Some(unique) = insertion.unique else { break };
             let start = (item, &insertion.entry);
             let more = unique.collect(layout, &page, start, &mut rows).map_err(at)?;
-            match page.right().filter(|_| more) {
-                Some(right) => block = right,
-                None => break,
-            }
+            let Some(right) = page.right().filter(|_| more) else { break };
+            steps.count(&self.index, right)?;
+            block = right;
         }
         if !rows.is_empty() {
             return Ok(Err(Outcome::Ended(Placed::Conflict { rows })));

@@ -46,7 +46,7 @@ pub(super) fn split_point(shape: PageShape, sizes: &[usize]) -> Option<usize> {
         // A separator may need a row. The first downlink on the right loses its key.
         let (row, lost) = match shape.is_leaf {
             true => (ROW, 0),
-            false => (0, first_right - used(FIRST_DOWNLINK)),
+            false => (0, first_right.saturating_sub(used(FIRST_DOWNLINK))),
         };
         let left_free = SPACE.checked_sub(left + first_right + row);
         let right_free = SPACE.checked_sub(total - left - lost + right_high);
