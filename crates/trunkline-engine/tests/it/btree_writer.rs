@@ -288,7 +288,7 @@ fn many_sessions_insert_into_one_index() {
             let body = move || {
                 let index = index_of(&session, locator, &layout);
                 let mut writer = BtreeWriter::new(index).expect("a known order");
-                let numbers = (0..400).map(|number| number * THREADS + at);
+                let numbers = (0..250).map(|number| number * THREADS + at);
                 let rows: Vec<Row> =
                     numbers.map(|number| (make(&mut rng, number), tid(number))).collect();
                 for part in rows.chunks(50) {
