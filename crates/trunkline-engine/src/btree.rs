@@ -52,6 +52,7 @@ mod page_stream;
 pub use entry_scan::{EntryScan, EntryScanOptions, LeafEntries, LeafEntry, ScanSizes};
 pub use error::{BtreeError, BtreeProblem};
 pub use index::Index;
+pub(crate) use index::RightSteps;
 pub use index_scan::IndexScan;
 pub use level_walk::{Downlink, LevelPage, LevelWalk};
 pub(crate) use page_stream::PageStream;

@@ -152,6 +152,7 @@ cfg_if::cfg_if! {
         pub mod engine;
         pub mod page_change;
         pub mod heap_writer;
+        pub mod btree_writer;
         pub mod writable_cluster;
     }
 }

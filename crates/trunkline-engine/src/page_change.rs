@@ -23,7 +23,7 @@ use trunkline_format::wal::redo::{Change, RedoError, Redone, derived_pages, redo
 use trunkline_format::wal::resource_manager::number;
 use trunkline_format::wal::resource_manager::xlog_operation::FPI_FOR_HINT;
 use trunkline_format::wal::{
-    ImageMode, ImagePolicy, LogRecord, NewBlock, NewRecord, Record, RecordBuffer,
+    BLOCK_ID_MAX, ImageMode, ImagePolicy, LogRecord, NewBlock, NewRecord, Record, RecordBuffer,
 };
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Lsn, PageBytes, PgVersion};
 
@@ -33,6 +33,17 @@ use crate::storage::Relation;
 
 /// The LSN that the trial run of redo gives to a page: later than any.
 const TRIAL: Lsn = Lsn(1 << 62);
+
+/// The numbers of block references that leave none out.
+const COUNTED: [u8; BLOCK_ID_MAX as usize + 1] = {
+    let mut ids = [0; BLOCK_ID_MAX as usize + 1];
+    let mut id = 0;
+    while id < BLOCK_ID_MAX {
+        id += 1;
+        ids[id as usize] = id;
+    }
+    ids
+};
 
 /// Why a page was not changed.
 #[derive(Debug, thiserror::Error)]
@@ -147,7 +158,24 @@ impl Changer {
         operation: &NewRecord<'_>,
         pages: &mut [ChangedPage<'_, '_>],
     ) -> Result<RecordLocation, ChangeError> {
-        self.change_with_maps(room, operation, pages, &mut [])
+        self.change_all(room, operation, &COUNTED, pages, &mut [])
+    }
+
+    /// The same, for operations whose block references leave out a number: page `i` becomes reference `ids[i]`. There
+    /// must be a number for each page, in ascending order.
+    ///
+    /// # Errors
+    /// As for [`Changer::change`].
+    /// # Panics
+    /// If a page has no number.
+    pub fn change_numbered(
+        &mut self,
+        room: &mut Room,
+        operation: &NewRecord<'_>,
+        ids: &[u8],
+        pages: &mut [ChangedPage<'_, '_>],
+    ) -> Result<RecordLocation, ChangeError> {
+        self.change_all(room, operation, ids, pages, &mut [])
     }
 
     /// [`Changer::change`] with a record that clears bits in map pages without naming them. The room must include an image
@@ -162,6 +190,18 @@ impl Changer {
         pages: &mut [ChangedPage<'_, '_>],
         maps: &mut [MapPage<'_>],
     ) -> Result<RecordLocation, ChangeError> {
+        self.change_all(room, operation, &COUNTED, pages, maps)
+    }
+
+    fn change_all(
+        &mut self,
+        room: &mut Room,
+        operation: &NewRecord<'_>,
+        ids: &[u8],
+        pages: &mut [ChangedPage<'_, '_>],
+        maps: &mut [MapPage<'_>],
+    ) -> Result<RecordLocation, ChangeError> {
+        assert!(pages.len() <= ids.len(), "{} pages, {} numbers", pages.len(), ids.len());
         let new = || PageCopy { bytes: Box::new([0; BLOCK_SIZE]), moves_lsn: false };
         self.copies.resize_with(pages.len() + maps.len(), new);
         let named = pages.iter().map(|changed| &*changed.page);
@@ -169,11 +209,11 @@ impl Changer {
         for (copy, page) in self.copies.iter_mut().zip(before) {
             copy.bytes.copy_from_slice(&page[..]);
         }
-        self.try_redo(operation, pages, maps)?;
+        self.try_redo(operation, ids, pages, maps)?;
         // Before the record is inserted: a checkpoint that begins between the two would overlook the page.
         pages.iter_mut().for_each(|changed| changed.page.mark_dirty());
         maps.iter_mut().for_each(|map| map.page.mark_dirty());
-        let blocks = blocks_of(pages, &self.copies, false);
+        let blocks = blocks_of(ids, pages, &self.copies, false);
         let place = self.inserter.insert(room, &NewRecord { blocks: &blocks, ..*operation })?;
         for (changed, copy) in pages.iter_mut().zip(&mut self.copies) {
             if copy.moves_lsn {
@@ -224,10 +264,11 @@ impl Changer {
     fn try_redo(
         &mut self,
         operation: &NewRecord<'_>,
+        ids: &[u8],
         pages: &[ChangedPage<'_, '_>],
         maps: &[MapPage<'_>],
     ) -> Result<(), ChangeError> {
-        let blocks = blocks_of(pages, &self.copies, true);
+        let blocks = blocks_of(ids, pages, &self.copies, true);
         let assembled =
             self.trial.assemble(&NewRecord { blocks: &blocks, ..*operation }, &ImagePolicy::NONE);
         assembled.map_err(LogWriterError::from)?;
@@ -237,12 +278,11 @@ impl Changer {
         };
         let record =
             LogRecord { start: TRIAL, end: TRIAL, version: PgVersion::V18, timeline: 1, record };
-        for (id, changed) in (0..).zip(pages) {
-            let Some(copy) = self.copies.get_mut(usize::from(id)) else { break };
+        for ((id, changed), copy) in ids.iter().zip(pages).zip(&mut self.copies) {
             let (relation, block) = (changed.relation, changed.block);
             let path = || relation.location(block).path().to_owned();
             let change = Change::of(&record, relation.storage().checksums());
-            match redo(&mut copy.bytes, &change, id) {
+            match redo(&mut copy.bytes, &change, *id) {
                 Ok(Redone::Applied | Redone::Initialised) => {}
                 Ok(outcome) => return Err(ChangeError::NoEffect { path: path(), block, outcome }),
                 Err(source) => return Err(ChangeError::Redo { path: path(), block, source }),
@@ -267,14 +307,15 @@ impl Changer {
 
 /// The block references. In a trial, they have no images.
 fn blocks_of<'b>(
+    ids: &[u8],
     pages: &'b [ChangedPage<'_, '_>],
     copies: &'b [PageCopy],
     is_trial: bool,
 ) -> Vec<NewBlock<'b>> {
     let mut blocks = Vec::with_capacity(pages.len());
-    for (id, (changed, copy)) in (0..).zip(pages.iter().zip(copies)) {
+    for (id, (changed, copy)) in ids.iter().zip(pages.iter().zip(copies)) {
         blocks.push(NewBlock {
-            id,
+            id: *id,
             relation: changed.relation.locator().into(),
             fork: changed.relation.fork(),
             block: changed.block,

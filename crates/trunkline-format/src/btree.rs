@@ -32,15 +32,17 @@ mod range_scan;
 mod ranges;
 
 pub use condition::{Comparison, Condition, KeyValue, Unusable};
-pub(crate) use entry::{ALTERNATIVE, COUNT, IS_POSTING, SIZE as INDEX_SIZE_MASK};
+pub(crate) use entry::{
+    ALTERNATIVE, COUNT, HAS_NULLS, HAS_ROW, IS_POSTING, SIZE as INDEX_SIZE_MASK,
+};
 pub use entry::{Attributes, Entry, MAX_INDEX_KEYS, Target, Tids};
 pub use fault::Fault;
 pub use key::{Key, KeyColumn};
 pub use layout::{KeyLayout, Step};
 pub(crate) use numeric::compare as numeric_order;
 pub use order::{Order, unpadded};
-pub use page::{BtreePage, MAX_LEVELS, Meta};
-pub(crate) use page::{DELETED, HALF_DEAD, INCOMPLETE_SPLIT, LEAF, MAGIC, META, ROOT, SPECIAL};
+pub use page::{BtreePage, MAX_LEVELS, Meta, Place, SPECIAL};
+pub(crate) use page::{DELETED, HALF_DEAD, INCOMPLETE_SPLIT, LEAF, MAGIC, META, ROOT};
 pub use range_scan::{Children, LeafEnd};
 pub use ranges::{Cut, Direction, KeyRanges};
 

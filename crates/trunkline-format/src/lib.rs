@@ -75,6 +75,7 @@ pub mod deform;
 pub mod free_space_map;
 pub mod heap_tuple;
 pub mod ids;
+pub mod index_tuple;
 mod little_endian;
 pub mod node_tree;
 pub mod numeric;

@@ -55,7 +55,7 @@ impl Index {
 
     /// Locks a page in share mode and passes it to the `read` closure. We release the lock and the
     /// pin before returning, so the closure must copy anything it needs.
-    pub(super) fn read_page<T>(
+    pub(crate) fn read_page<T>(
         &self,
         backend: &mut Backend,
         block: BlockNo,
@@ -67,7 +67,7 @@ impl Index {
     }
 
     /// Passes a page to `read` after checking that it is on `level`.
-    pub(super) fn read_level_page<T>(
+    pub(crate) fn read_level_page<T>(
         &self,
         backend: &mut Backend,
         block: BlockNo,
@@ -89,7 +89,7 @@ impl Index {
     /// Returns the next level down, or an error if `level` is already the leaf level. This error
     /// can occur only if we got here through a deleted page, because we don't check the level of
     /// deleted pages.
-    pub(super) fn level_below(&self, block: BlockNo, level: u32) -> Result<u32, BtreeError> {
+    pub(crate) fn level_below(&self, block: BlockNo, level: u32) -> Result<u32, BtreeError> {
         let fault = BtreeProblem::Fault(Fault::LeafLevel { found: level });
         level.checked_sub(1).ok_or_else(|| self.corrupt(block, fault))
     }
@@ -104,7 +104,7 @@ impl Index {
 /// has blocks, so if we take more steps than that, the links must form a loop. PostgreSQL doesn't
 /// check for this, so there the search would continue until the query is cancelled.
 #[derive(Debug, Default)]
-pub(super) struct RightSteps {
+pub(crate) struct RightSteps {
     taken: BlockNo,
     blocks: Option<BlockNo>,
 }
@@ -115,7 +115,7 @@ const STEPS_FREE: BlockNo = 100;
 
 impl RightSteps {
     /// Counts a step to `block`.
-    pub(super) fn count(&mut self, index: &Index, block: BlockNo) -> Result<(), BtreeError> {
+    pub(crate) fn count(&mut self, index: &Index, block: BlockNo) -> Result<(), BtreeError> {
         self.taken = self.taken.saturating_add(1);
         if self.taken <= STEPS_FREE {
             return Ok(());

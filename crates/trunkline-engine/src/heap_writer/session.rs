@@ -45,6 +45,20 @@ pub(super) struct HeapPin {
 }
 
 impl HeapSession<'_> {
+    /// Room for a record that changes this many pages, with `data` bytes of data.
+    pub(crate) fn room_for_pages(
+        &mut self,
+        pages: u64,
+        data: usize,
+    ) -> Result<Room, LogWriterError> {
+        self.changer.room(self.backend.session(), (1, pages, data as u64 + 64))
+    }
+
+    /// Locks a page for changing that has no map.
+    pub(crate) fn lock_page<'p>(&mut self, pin: &'p Pin) -> Result<PageMut<'p>, LogWriterError> {
+        Ok(self.backend.write_lock(pin.page())?)
+    }
+
     /// Pins a page, and its map page if it is all-visible.
     pub(super) fn pin(
         &mut self,
@@ -101,7 +115,7 @@ impl HeapSession<'_> {
         &mut self,
         pin: &'p HeapPin,
     ) -> Result<Option<PageMut<'p>>, LogWriterError> {
-        let page = self.backend.write_lock(pin.pin.page())?;
+        let page = self.lock_page(&pin.pin)?;
         let is_ready = pin.map.is_some() || !is_all_visible(&page);
         Ok(is_ready.then_some(page))
     }

@@ -6,6 +6,8 @@
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
 mod btree;
+mod btree_writer;
+mod btree_writer_refusals;
 mod catalog;
 mod child;
 mod copy;
@@ -34,6 +36,7 @@ mod tables;
 mod toast;
 mod toast_damage;
 mod transactions;
+mod tree_check;
 mod verify;
 mod verify_contents;
 mod verify_damage;

@@ -22,10 +22,12 @@ pub const MAX_INDEX_KEYS: usize = 32;
 pub(crate) const SIZE: u16 = 0x1FFF;
 /// In `t_info`: `t_tid` is not that of a row (`INDEX_ALT_TID_MASK`).
 pub(crate) const ALTERNATIVE: u16 = 0x2000;
-const HAS_NULLS: u16 = 0x8000;
+/// In `t_info`: there is a null bitmap.
+pub(crate) const HAS_NULLS: u16 = 0x8000;
 /// In the line pointer number of such a `t_tid`: the tuple is a posting list.
 pub(crate) const IS_POSTING: u16 = 0x2000;
-const HAS_ROW: u16 = 0x1000;
+/// In the line pointer number of such a `t_tid`: a row follows the key of a separator (`BT_PIVOT_HEAP_TID_ATTR`).
+pub(crate) const HAS_ROW: u16 = 0x1000;
 /// In the line pointer number of such a `t_tid`: the number of columns or, in a posting list, of rows.
 pub(crate) const COUNT: u16 = 0x0FFF;
 
@@ -178,6 +180,11 @@ impl<'a> Entry<'a> {
         Self::parse(item, bytes, Role::Leaf)
     }
 
+    /// The null bitmap, which is empty if no column is null, and the columns.
+    pub(crate) fn stored(&self) -> (&'a [u8], &'a [u8]) {
+        (self.nulls, self.data)
+    }
+
     /// The entry's line pointer number, from 1.
     pub fn item(&self) -> u16 {
         self.item
@@ -276,6 +283,13 @@ pub struct Attributes<'a, 'l> {
     item: u16,
     walk: Deformer<'a>,
     columns: std::slice::Iter<'l, KeyColumn>,
+}
+
+impl Attributes<'_, '_> {
+    /// Where the last column that was returned ends, in bytes from the start of the columns.
+    pub(crate) fn offset(&self) -> usize {
+        self.walk.offset()
+    }
 }
 
 impl<'a> Iterator for Attributes<'a, '_> {

@@ -16,7 +16,7 @@
 use super::entry::{Attributes, Entry, Target};
 use super::fault::Fault;
 use super::key::{Key, KeyColumn};
-use super::page::BtreePage;
+use super::page::{BtreePage, Place};
 use crate::ids::BlockNo;
 use std::cmp::Ordering;
 
@@ -84,6 +84,44 @@ impl KeyLayout {
         Ok(Ordering::Equal)
     }
 
+    /// Compares the key columns that both entries have. Returns how many of the leading ones are equal, and the order.
+    /// If one entry has fewer columns, and they are all equal, it is the lesser one.
+    fn compare_columns(
+        &self,
+        left: &Entry<'_>,
+        right: &Entry<'_>,
+    ) -> Result<(usize, Ordering), Fault> {
+        let keys = self.keys();
+        let (mut lefts, mut rights) = (left.attributes(keys), right.attributes(keys));
+        let (mut left_room, mut right_room) = (Vec::new(), Vec::new());
+        for (at, column) in keys.iter().enumerate() {
+            let number = at as u16 + 1;
+            let fault = |entry: &Entry<'_>| Fault::Value { item: entry.item(), column: number };
+            let (found_left, found_right) = match (lefts.next(), rights.next()) {
+                (Some(left), Some(right)) => (left?, right?),
+                (None, Some(_)) => return Ok((at, Ordering::Less)),
+                (Some(_), None) => return Ok((at, Ordering::Greater)),
+                (None, None) => return Ok((at, Ordering::Equal)),
+            };
+            let left = column.key(found_left, &mut left_room, fault(left))?;
+            let right = column.key(found_right, &mut right_room, fault(right))?;
+            match column.compare(left, right) {
+                Some(Ordering::Equal) => {}
+                Some(ordering) => return Ok((at, ordering)),
+                None => return Err(Fault::UnknownOrder { column: number }),
+            }
+        }
+        Ok((keys.len(), Ordering::Equal))
+    }
+
+    /// The number of leading key columns whose values are equal in both entries.
+    ///
+    /// # Errors
+    /// Same as [`Self::compare`].
+    pub fn equal_columns(&self, left: &Entry<'_>, right: &Entry<'_>) -> Result<usize, Fault> {
+        self.compare_columns(left, right).map(|(equal, _)| equal)
+    }
+
     /// Compares the keys of two entries. If the keys are equal and `rows` is true, also compares
     /// the heap TIDs. A posting list covers a range of TIDs, so we compare the last TID of `left`
     /// with the first TID of `right`.
@@ -96,24 +134,9 @@ impl KeyLayout {
         right: &Entry<'_>,
         rows: bool,
     ) -> Result<Ordering, Fault> {
-        let keys = self.keys();
-        let (mut lefts, mut rights) = (left.attributes(keys), right.attributes(keys));
-        let (mut left_room, mut right_room) = (Vec::new(), Vec::new());
-        for (column, number) in keys.iter().zip(1..) {
-            let fault = |entry: &Entry<'_>| Fault::Value { item: entry.item(), column: number };
-            let (found_left, found_right) = match (lefts.next(), rights.next()) {
-                (Some(left), Some(right)) => (left?, right?),
-                (None, Some(_)) => return Ok(Ordering::Less),
-                (Some(_), None) => return Ok(Ordering::Greater),
-                (None, None) => break,
-            };
-            let left = column.key(found_left, &mut left_room, fault(left))?;
-            let right = column.key(found_right, &mut right_room, fault(right))?;
-            match column.compare(left, right) {
-                Some(Ordering::Equal) => {}
-                Some(ordering) => return Ok(ordering),
-                None => return Err(Fault::UnknownOrder { column: number }),
-            }
+        let (_, ordering) = self.compare_columns(left, right)?;
+        if ordering != Ordering::Equal {
+            return Ok(ordering);
         }
         // A heap TID that was truncated is treated as minus infinity. It is represented by `None`,
         // which sorts before any TID.
@@ -150,43 +173,12 @@ impl KeyLayout {
     /// # Errors
     /// The page's entries are damaged, or their order is unknown.
     pub fn step(&self, page: &BtreePage<'_>, from: &[Key<'_>]) -> Result<Step, Fault> {
-        if let Some(right) = page.right() {
-            if page.is_ignored() {
-                return Ok(Step::Right(right));
-            }
-            let high = page.high_key()?;
-            if let Some(high) = high
-                && self.compare(&high, from)? == Ordering::Less
-            {
-                return Ok(Step::Right(right));
-            }
-        } else if page.is_ignored() {
-            return Ok(Step::Here(page.count().saturating_add(1)));
+        let place = page.search(|entry| Ok(self.compare(entry, from)? == Ordering::Less))?;
+        match place {
+            Place::Right(right) => Ok(Step::Right(right)),
+            Place::Item(item) if page.is_leaf() || page.is_ignored() => Ok(Step::Here(item)),
+            Place::Item(item) => page.child_before(item).map(Step::Down),
         }
-        let first = page.first();
-        // Binary search. All entries before `low` are less than the key, and all entries from `end`
-        // onwards are greater than or equal to it. The first entry on an inner page is minus
-        // infinity, so it is less than any key.
-        let (mut low, mut end) = (first, page.count().saturating_add(1));
-        if !page.is_leaf() {
-            low = first.saturating_add(1);
-            if end < low {
-                return Err(Fault::NoDownlink);
-            }
-        }
-        while low < end {
-            let middle = low + (end - low) / 2;
-            if self.compare(&page.entry(middle)?, from)? == Ordering::Less {
-                low = middle + 1;
-            } else {
-                end = middle;
-            }
-        }
-        if page.is_leaf() {
-            return Ok(Step::Here(low));
-        }
-        let item = low - 1;
-        page.entry(item)?.child().map(Step::Down).ok_or(Fault::Kind { item })
     }
 
     /// Decodes the columns of every entry, and checks that the entries and the high key are in

@@ -16,15 +16,15 @@
 use super::entry::{Entry, Role};
 use super::fault::Fault;
 use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes, Tid};
-use crate::little_endian::read_at;
+use crate::little_endian::{put, read_at};
 use crate::page::{HEADER_SIZE, LINE_POINTER_SIZE, LinePointerFlags, PageHeader, line_pointer};
 
 /// Maximum tree height that we accept. No real index is that tall, so a search that descends
 /// further must be following a cycle of damaged downlinks.
 pub const MAX_LEVELS: u32 = 32;
 
-/// Offset of the special space.
-pub(crate) const SPECIAL: u16 = BLOCK_SIZE as u16 - 16;
+/// Offset of the special space in bytes.
+pub const SPECIAL: u16 = BLOCK_SIZE as u16 - 16;
 
 pub(crate) const LEAF: u16 = 0x0001;
 pub(crate) const ROOT: u16 = 0x0002;
@@ -36,6 +36,15 @@ const FLAGS_KNOWN: u16 = 0x01FF;
 
 /// `BTREE_MAGIC`: the first word of the metapage.
 pub(crate) const MAGIC: u32 = 0x0005_3162;
+
+/// Where a search goes on a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Move to the right sibling.
+    Right(BlockNo),
+    /// The first entry that is not below the key, or one past the last entry.
+    Item(u16),
+}
 
 /// The metapage, block 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +64,9 @@ pub struct Meta {
     pub fast_root: BlockNo,
     /// The fast root's level.
     pub fast_level: u32,
+    /// `btm_last_cleanup_num_delpages`: the number of deleted pages that could not be recycled when `VACUUM` last
+    /// counted them. Indexes of version 2 don't have it.
+    pub deleted_pages: u32,
     /// `btm_allequalimage`: true if equal keys always have identical bytes, so that deduplication
     /// is safe. It is false for types such as `numeric`, where 1.0 and 1.00 are equal but are
     /// displayed differently.
@@ -77,6 +89,7 @@ impl Meta {
             level: word(36),
             fast_root: word(40),
             fast_level: word(44),
+            deleted_pages: if word(28) > 2 { word(48) } else { 0 },
             // Version 2 predates deduplication, and its metapage ends before this field.
             all_equal_image: word(28) > 2 && read_at::<u8>(page, 64) == Some(1),
         };
@@ -95,6 +108,24 @@ impl Meta {
     /// marked if they have been truncated.
     pub fn orders_rows(self) -> bool {
         self.version >= 4
+    }
+
+    /// The metapage of an empty index of version 4.
+    pub fn of_empty(all_equal_image: bool) -> Self {
+        let (root, level, fast_root, fast_level, deleted_pages) = (0, 0, 0, 0, 0);
+        Self { version: 4, root, level, fast_root, fast_level, deleted_pages, all_equal_image }
+    }
+
+    /// The metapage as WAL records contain it (`xl_btree_metadata`).
+    pub fn to_record(self) -> [u8; 28] {
+        let Self { version, root, level, fast_root, fast_level, deleted_pages, .. } = self;
+        let mut bytes = [0; 28];
+        let words = [version, root, level, fast_root, fast_level, deleted_pages];
+        for (at, word) in (0..).step_by(4).zip(words) {
+            put(&mut bytes, at, word.to_le_bytes());
+        }
+        put(&mut bytes, 24, [u8::from(self.all_equal_image)]);
+        bytes
     }
 }
 
@@ -266,6 +297,59 @@ impl<'a> BtreePage<'a> {
     pub fn entries(&self) -> impl Iterator<Item = Result<Entry<'a>, Fault>> + 'a {
         let page = *self;
         (page.first()..=page.count).map(move |item| page.entry(item))
+    }
+
+    /// Searches the page. `is_below` says whether an entry, which may be the high key, is below the key that is searched
+    /// for. If the high key is, the key is further to the right, because the page was split or deleted since its
+    /// downlink was read.
+    ///
+    /// # Errors
+    /// The page's entries are damaged, or `is_below` has failed.
+    pub fn search(
+        &self,
+        mut is_below: impl FnMut(&Entry<'a>) -> Result<bool, Fault>,
+    ) -> Result<Place, Fault> {
+        if let Some(right) = self.right() {
+            if self.is_ignored() {
+                return Ok(Place::Right(right));
+            }
+            if let Some(high) = self.high_key()?
+                && is_below(&high)?
+            {
+                return Ok(Place::Right(right));
+            }
+        } else if self.is_ignored() {
+            return Ok(Place::Item(self.count().saturating_add(1)));
+        }
+        let first = self.first();
+        // Binary search. All entries before `low` are less than the key, and all entries from `end`
+        // onwards are greater than or equal to it. The first entry on an inner page is minus
+        // infinity, so it is less than any key.
+        let (mut low, mut end) = (first, self.count().saturating_add(1));
+        if !self.is_leaf() {
+            low = first.saturating_add(1);
+            if end < low {
+                return Err(Fault::NoDownlink);
+            }
+        }
+        while low < end {
+            let middle = low + (end - low) / 2;
+            if is_below(&self.entry(middle)?)? {
+                low = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        Ok(Place::Item(low))
+    }
+
+    /// The child of the entry before `item`, on an inner page.
+    ///
+    /// # Errors
+    /// There is no such entry, or it is damaged.
+    pub fn child_before(&self, item: u16) -> Result<BlockNo, Fault> {
+        let before = item.saturating_sub(1);
+        self.entry(before)?.child().ok_or(Fault::Kind { item: before })
     }
 
     /// Returns the highest heap TID on a leaf page, including entries that are marked dead. We skip

@@ -104,6 +104,40 @@ pub mod heap2_operation {
     pub const NEW_CID: u8 = 0x70;
 }
 
+/// Operations of `Btree`.
+pub mod btree_operation {
+    /// Insert an entry on a leaf.
+    pub const INSERT_LEAF: u8 = 0x00;
+    /// Insert a downlink, which completes the split of a child.
+    pub const INSERT_UPPER: u8 = 0x10;
+    /// The same, and the fast root changes.
+    pub const INSERT_META: u8 = 0x20;
+    /// Split a page. The new entry goes to the left half.
+    pub const SPLIT_LEFT: u8 = 0x30;
+    /// Split a page. The new entry goes to the right half.
+    pub const SPLIT_RIGHT: u8 = 0x40;
+    /// Insert a row in the middle of a posting list.
+    pub const INSERT_POST: u8 = 0x50;
+    /// Merge entries into posting lists.
+    pub const DEDUP: u8 = 0x60;
+    /// Delete dead entries to make room.
+    pub const DELETE: u8 = 0x70;
+    /// Take a half-dead page out of the links of its level.
+    pub const UNLINK_PAGE: u8 = 0x80;
+    /// The same, and the fast root changes.
+    pub const UNLINK_PAGE_META: u8 = 0x90;
+    /// A new root, above the old one if there is one.
+    pub const NEW_ROOT: u8 = 0xA0;
+    /// Begin to delete a page.
+    pub const MARK_PAGE_HALF_DEAD: u8 = 0xB0;
+    /// Delete entries of rows that `VACUUM` has removed.
+    pub const VACUUM: u8 = 0xC0;
+    /// A deleted page is used again.
+    pub const REUSE_PAGE: u8 = 0xD0;
+    /// Write the metapage.
+    pub const META_CLEANUP: u8 = 0xE0;
+}
+
 /// The first number that extensions may use.
 const CUSTOM_MIN: u8 = 128;
 

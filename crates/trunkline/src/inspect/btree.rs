@@ -124,7 +124,7 @@ const LEVEL_COLUMNS: [Column<Level>; 8] = [
 
 impl IndexReport {
     fn json(&self) -> impl Serialize {
-        let Meta { version, root, level, fast_root, fast_level, all_equal_image } = self.meta;
+        let Meta { version, root, level, fast_root, fast_level, all_equal_image, .. } = self.meta;
         let levels = Some(&self.levels).filter(|levels| !levels.is_empty());
         object! {
             index: &self.index,
@@ -140,7 +140,7 @@ impl IndexReport {
     }
 
     fn text(&self) -> String {
-        let Meta { version, root, level, fast_root, fast_level, all_equal_image } = self.meta;
+        let Meta { version, root, level, fast_root, fast_level, all_equal_image, .. } = self.meta;
         let lines: [(&str, &dyn Display); _] = [
             ("index", &self.index),
             ("version", &version),

@@ -15,6 +15,7 @@ use trunkline_format::{BLOCK_SIZE, ClusterState, ControlFile};
 
 use crate::binary::run;
 use crate::differential::seeds;
+use crate::index_load;
 use crate::replay::copy;
 use crate::server::{Server, major_of, servers};
 use crate::writer_process::{WriterProcess, options};
@@ -44,6 +45,7 @@ fn a_killed_writer_is_recovered_as_by_a_server() {
             }
             recover_after_interruptions(&data, folder.path(), &mut rng);
             check_commits(&data, &committed);
+            index_load::check(&data, folder.path());
             assert_verified(&data);
         }
         assert!(compared > 0 || servers.is_empty(), "no server of version 18");

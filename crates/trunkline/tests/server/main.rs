@@ -25,6 +25,8 @@ mod history;
 #[path = "../../../trunkline-engine/examples/compare_replay/pages.rs"]
 mod pages;
 mod server;
+#[path = "../../../trunkline-engine/tests/it/tree_check.rs"]
+mod tree_check;
 mod values;
 
 mod amcheck;
@@ -40,6 +42,8 @@ mod differential;
 mod extension_types;
 mod faulty_log;
 mod heap_load;
+mod index_amcheck;
+mod index_load;
 mod killed_writers;
 mod load_script;
 mod loads;

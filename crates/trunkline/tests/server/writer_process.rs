@@ -1,8 +1,9 @@
 //! A process that writes into a cluster of our own until it is killed. It is this test program, run again with one test
 //! and an environment variable.
 //!
-//! Each thread writes to a table of its own. Every transaction inserts some rows, and updates, locks and deletes some of
-//! its earlier ones. Between transactions, pages are pruned, frozen and marked all-visible. When a commit has returned, its XID is printed. Checkpoints run concurrently.
+//! Each thread writes to a table of its own, and all of them to one index (`index_load`). Every transaction inserts some
+//! rows, and updates, locks and deletes some of its earlier ones. Between transactions, pages are pruned, frozen and marked
+//! all-visible (`heap_load`). When a commit has returned, its XID is printed. Checkpoints run concurrently.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -21,6 +22,7 @@ use trunkline_engine::writable_cluster::{
 use trunkline_format::{Oid, Tid, TupleBuilder};
 
 use crate::heap_load::{self, Running};
+use crate::index_load::IndexLoad;
 
 const DIRECTORY: &str = "TRUNKLINE_WRITER_DIRECTORY";
 const THREADS: &str = "TRUNKLINE_WRITER_THREADS";
@@ -108,23 +110,35 @@ fn a_process_that_writes_for_other_tests() {
         std::process::abort();
     }));
     let running = Arc::new(Running::default());
+    let index = IndexLoad::create(&mut cluster.session().expect("a session"));
     let writers = (0..threads).map(|at| {
         let running = Arc::clone(&running);
         let session = cluster.session().expect("a session");
         let rng = Rng::new(seed.wrapping_mul(31).wrapping_add(at));
         // The first one also makes checkpoints.
-        let body = move || write_for_ever(session, rng, at == 0, &running);
+        let load = Load {
+            index: IndexLoad::open(&session, index, at),
+            running,
+            makes_checkpoints: at == 0,
+        };
+        let body = move || write_for_ever(session, rng, load);
         thread::spawn("writer", body).expect("started")
     });
     let writers: Vec<_> = writers.collect();
     writers.into_iter().for_each(|writer| writer.join().expect("no error"));
 }
 
+/// What a thread does besides writing to its table.
+struct Load {
+    index: IndexLoad,
+    running: Arc<Running>,
+    makes_checkpoints: bool,
+}
+
 fn write_for_ever(
     mut session: WriteSession,
     mut rng: Rng,
-    makes_checkpoints: bool,
-    running: &Running,
+    Load { mut index, running, makes_checkpoints }: Load,
 ) {
     let transaction = session.begin().expect("begun");
     let (tablespace, database) = (Oid(1663), Oid(1));
@@ -137,9 +151,9 @@ fn write_for_ever(
     loop {
         let transaction = running.begin(&mut session);
         let xid = transaction.xid();
-        run_transaction(&mut session, transaction, &mut writer, &mut rng, &mut rows);
+        run_transaction(&mut session, transaction, (&mut writer, &mut index), &mut rng, &mut rows);
         running.end(xid);
-        heap_load::maintain(&mut session, (&mut writer, &relation), &mut rng, running);
+        heap_load::maintain(&mut session, (&mut writer, &relation), &mut rng, &running);
         if makes_checkpoints && rng.below(15) == 0 {
             session.checkpoint().expect("a checkpoint");
         }
@@ -149,7 +163,7 @@ fn write_for_ever(
 fn run_transaction(
     session: &mut WriteSession,
     transaction: Transaction,
-    writer: &mut HeapWriter,
+    (writer, index): (&mut HeapWriter, &mut IndexLoad),
     rng: &mut Rng,
     rows: &mut Vec<Tid>,
 ) {
@@ -167,7 +181,11 @@ fn run_transaction(
         let mut heap = session.heap(&transaction);
         match rng.below(12) {
             10.. => heap_load::insert_or_lock(writer, &mut heap, rng, &mut changed),
-            0..=4 => changed.push(writer.insert(&mut heap, &tuple).expect("inserted").tid),
+            0..=4 => {
+                let tid = writer.insert(&mut heap, &tuple).expect("inserted").tid;
+                index.insert(&mut heap, rng, tid);
+                changed.push(tid);
+            }
             _ if changed.is_empty() => {}
             5..=7 => {
                 let keeps_keys = rng.below(2) == 0;

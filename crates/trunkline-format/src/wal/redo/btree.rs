@@ -21,6 +21,11 @@ use crate::ids::{BlockNo, PageBytes, Tid};
 use crate::little_endian::read_at;
 use crate::wal::block_ref::BlockRef;
 use crate::wal::fields::Fields;
+use crate::wal::resource_manager::btree_operation::{
+    DEDUP, DELETE, INSERT_LEAF, INSERT_META, INSERT_POST, INSERT_UPPER, MARK_PAGE_HALF_DEAD,
+    META_CLEANUP, NEW_ROOT, REUSE_PAGE, SPLIT_LEFT, SPLIT_RIGHT, UNLINK_PAGE, UNLINK_PAGE_META,
+    VACUUM,
+};
 
 use super::change::{Change, Redone, block_of, data_of};
 use super::compaction::delete_items;
@@ -29,23 +34,6 @@ use super::index_page::{HAS_FULL_XID, HAS_GARBAGE, INFO, Opaque, leaf_flag};
 use super::page_editor::{PageEditor, Slot, place_of, put};
 use super::posting::{deduplicate, shorten_lists, swap};
 use super::split::{restore, split_left, split_right};
-
-/// Operations.
-const INSERT_LEAF: u8 = 0x00;
-const INSERT_UPPER: u8 = 0x10;
-const INSERT_META: u8 = 0x20;
-const SPLIT_LEFT: u8 = 0x30;
-const SPLIT_RIGHT: u8 = 0x40;
-const INSERT_POST: u8 = 0x50;
-const DEDUP: u8 = 0x60;
-const DELETE: u8 = 0x70;
-const UNLINK_PAGE: u8 = 0x80;
-const UNLINK_PAGE_META: u8 = 0x90;
-const NEW_ROOT: u8 = 0xA0;
-const MARK_PAGE_HALF_DEAD: u8 = 0xB0;
-const VACUUM: u8 = 0xC0;
-const REUSE_PAGE: u8 = 0xD0;
-const META_CLEANUP: u8 = 0xE0;
 
 /// Whether an operation makes the page of a block reference from scratch.
 fn is_initialised(operation: u8, id: u8) -> bool {
