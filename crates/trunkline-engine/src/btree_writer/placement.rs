@@ -178,9 +178,12 @@ impl BtreeWriter {
         let mut pages = LockedPages::lock(session, &relation, &pins)?;
         if let Some(child) = insertion.child
             && let Some(page) = pages.get(child)
-            && !self.open(child, page, insertion.level - 1)?.is_split_incomplete()
         {
-            return Ok(Outcome::Ended(Placed::IsComplete));
+            let page = self.open(child, page, insertion.level - 1)?;
+            // It may even have been split again since.
+            if !page.is_split_incomplete() || page.right() != insertion.entry.child() {
+                return Ok(Outcome::Ended(Placed::IsComplete));
+            }
         }
         let destination = match self.find(&pages, insertion, wanted)? {
             Ok(destination) => destination,
