@@ -19,7 +19,8 @@ use trunkline_format::wal::{SegmentName, SegmentSize};
 
 use super::error::LogWriterError;
 use super::lane::Lane;
-use crate::storage::WritableFiles;
+use super::sync_method::{FlushMethod, WalSyncMethod};
+use crate::storage::{StorageError, WritableFiles};
 
 /// The directory with the segments.
 pub(crate) struct SegmentStore {
@@ -27,6 +28,8 @@ pub(crate) struct SegmentStore {
     directory: PathBuf,
     timeline: u32,
     size: SegmentSize,
+    /// Whether new segments are written with direct I/O.
+    direct_init: bool,
 }
 
 impl SegmentStore {
@@ -36,7 +39,12 @@ impl SegmentStore {
         timeline: u32,
         size: SegmentSize,
     ) -> Self {
-        Self { files, directory: directory.to_owned(), timeline, size }
+        Self { files, directory: directory.to_owned(), timeline, size, direct_init: false }
+    }
+
+    /// With direct I/O for new segments, if `direct_init` is set.
+    pub(super) fn with_direct_init(self, direct_init: bool) -> Self {
+        Self { direct_init, ..self }
     }
 
     /// The path of a segment.
@@ -44,12 +52,47 @@ impl SegmentStore {
         self.directory.join(SegmentName::of(self.timeline, segment, self.size).to_string())
     }
 
-    /// Opens a segment that exists, each time anew.
+    /// Opens a segment that exists, each time anew, past the page cache if `direct` is set.
     ///
     /// # Errors
     /// As for open(2).
-    pub(super) fn open(&self, segment: u64) -> io::Result<File> {
-        self.files.open_for_writing(&self.path(segment), false, false)
+    pub(super) fn open(&self, segment: u64, direct: bool) -> io::Result<File> {
+        self.files.open_for_writing(&self.path(segment), direct, false)
+    }
+
+    /// How flushes write with direct I/O, which depends on the file system of this segment.
+    ///
+    /// # Errors
+    /// [`LogWriterError::Direct`] or [`LogWriterError::File`].
+    pub(super) fn direct_method(
+        &self,
+        segment: u64,
+        sync: WalSyncMethod,
+    ) -> Result<FlushMethod, LogWriterError> {
+        let path = self.path(segment);
+        let file = self.open(segment, true);
+        let file = file.map_err(|source| LogWriterError::open_direct("open", &path, source))?;
+        let method = FlushMethod::direct(sync, file.alignment());
+        let refused = || StorageError::alignment(path, file.alignment());
+        method.ok_or_else(|| LogWriterError::Direct(Arc::new(refused())))
+    }
+
+    /// Reads WAL that begins and ends in one segment.
+    ///
+    /// # Errors
+    /// [`LogWriterError::File`].
+    pub(super) fn read(
+        &self,
+        from: Lsn,
+        bytes: &mut [u8],
+        lane: &mut Lane,
+    ) -> Result<(), LogWriterError> {
+        let segment = self.size.segment_of(from);
+        let path = self.path(segment);
+        let file = self.open(segment, false);
+        let file = file.map_err(|source| LogWriterError::file("open", &path, source))?;
+        let read = lane.read(&file, u64::from(self.size.offset(from)), bytes);
+        read.map_err(|source| LogWriterError::file("read", &path, source))
     }
 
     /// Whether a segment exists.
@@ -110,7 +153,7 @@ impl SegmentStore {
             return Ok(());
         }
         let path = self.path(number);
-        let file = self.open(number);
+        let file = self.open(number, false);
         let file = file.map_err(|source| LogWriterError::file("open", &path, source))?;
         let length = u64::from(self.size.bytes()) - from;
         lane.zero(&file, from, length)
@@ -153,7 +196,7 @@ impl SegmentStore {
         let last = self.size.segment_of(Lsn(end.0.saturating_sub(1)));
         for segment in self.size.segment_of(redo)..=last {
             let path = self.path(segment);
-            let file = self.open(segment);
+            let file = self.open(segment, false);
             let file = file.map_err(|source| LogWriterError::file("open", &path, source))?;
             let synced = lane.sync(&file, true);
             synced.map_err(|source| LogWriterError::file("fsync", &path, source))?;
@@ -162,8 +205,11 @@ impl SegmentStore {
     }
 
     fn fill(&self, path: &Path, lane: &mut Lane) -> Result<(), LogWriterError> {
-        let file = self.files.open_for_writing(path, false, true);
-        let file = file.map_err(|source| LogWriterError::file("create", path, source))?;
+        let file = self.files.open_for_writing(path, self.direct_init, true);
+        let file = file.map_err(|source| match self.direct_init {
+            true => LogWriterError::open_direct("create", path, source),
+            false => LogWriterError::file("create", path, source),
+        })?;
         lane.zero(&file, 0, self.size.bytes().into())
             .map_err(|source| LogWriterError::file("write zeros to", path, source))?;
         lane.sync(&file, true).map_err(|source| LogWriterError::file("fsync", path, source))

@@ -60,6 +60,7 @@ impl WriteSession {
         if !shared.commit_gate.wait_for_earlier() {
             return Err(WritableClusterError::PanickedCommit);
         }
+        shared.log.insert_no_more_fillers(self.backend.session())?;
         let redo = shared.log.next_record();
         let report = self.write_all(&mut state)?;
         let mut room = self.changer.room(self.backend.session(), (1, 0, RECORD))?;

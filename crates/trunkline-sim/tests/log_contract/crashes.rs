@@ -5,10 +5,10 @@ use trunkline_aio::facade::{Arc, Mutex, sched, thread};
 use trunkline_format::Lsn;
 use trunkline_sim::{Disk, FaultPlan, Rates};
 
-use crate::disk_log::{Client, DiskLog, Known, check};
+use crate::disk_log::{Client, DiskLog, Known, Way, check, fillers};
 
-/// Number of seeds of each test.
-const SEEDS: u64 = 40;
+/// Number of seeds of each test, for each way of making WAL durable.
+const SEEDS: u64 = 30;
 
 /// Crashes of each run.
 const CRASHES: u64 = 12;
@@ -27,8 +27,17 @@ fn work(client: &mut Client, number: u32, rng: &mut Rng) {
     }
 }
 
+/// What happened in some runs.
+#[derive(Debug, Default)]
+struct Seen {
+    /// The number of fillers in the logs before their crashes.
+    fillers: usize,
+    /// The number of writes that began while another one was in flight.
+    overlapping: u64,
+}
+
 /// Crashes copies of the disk while clients write, and checks each copy. Then the last copy's log goes on.
-fn run(seed: u64, rates: Rates) {
+fn run(seed: u64, rates: Rates, way: Way, seen: &Mutex<Seen>) {
     let rng = &mut Rng::new(seed);
     let mut disk = Arc::new(Disk::new());
     let plan = FaultPlan::random(seed, rates);
@@ -37,7 +46,7 @@ fn run(seed: u64, rates: Rates) {
     for _ in 0..2 {
         // A log that can't be opened because of a fault can be opened later.
         let log = loop {
-            match DiskLog::open(&disk, &plan, rng, at) {
+            match DiskLog::open(&disk, &plan, rng, way, at) {
                 Ok(log) => break log,
                 Err(error) => assert!(plan.struck() > 0, "{error}"),
             }
@@ -65,6 +74,8 @@ fn run(seed: u64, rates: Rates) {
             check(&disk, acknowledged, &written);
         }
         // The crashed log goes on, in a new instance.
+        seen.lock().overlapping += *log.overlapping.lock();
+        seen.lock().fillers += fillers(&disk);
         drop(log);
         survivors = written.into_iter().filter(|record| record.place.end <= end).collect();
         at = (last, end);
@@ -73,10 +84,19 @@ fn run(seed: u64, rates: Rates) {
     }
 }
 
+/// Runs each way of making WAL durable with some seeds.
 fn run_seeds(first: u64, rates: Rates) {
-    for seed in first..first + SEEDS {
-        let report = sched::run(sched::Config::new(seed), move || run(seed, rates));
-        report.unwrap_or_else(|failure| panic!("{failure}"));
+    for way in Way::ALL {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        for seed in first..first + SEEDS {
+            let seen = Arc::clone(&seen);
+            let report = sched::run(sched::Config::new(seed), move || run(seed, rates, way, &seen));
+            report.unwrap_or_else(|failure| panic!("{way:?}, seed {seed}: {failure}"));
+        }
+        // Otherwise the runs would show nothing about flushes beside each other.
+        let seen = seen.lock();
+        assert_eq!(seen.overlapping > 10, way.overlaps(), "{way:?}: {seen:?}");
+        assert_eq!(seen.fillers > 10, way.overlaps(), "{way:?}: {seen:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use trunkline_aio::facade::{Arc, Mutex, thread};
 use trunkline_aio::{Aio, Builder, MethodKind, Session};
 use trunkline_engine::log::Log;
 use trunkline_engine::log_writer::{
-    Inserter, LogWriter, LogWriterError, LogWriterOptions, RecordLocation,
+    Inserter, LogWriter, LogWriterError, LogWriterOptions, RecordLocation, WalSyncMethod,
 };
 use trunkline_engine::new_cluster::MARKER;
 use trunkline_format::wal::{
@@ -15,7 +15,9 @@ use trunkline_format::wal::{
     SegmentName, SegmentSize,
 };
 use trunkline_format::{Fork, Lsn, PageBytes};
-use trunkline_sim::{Disk, FaultPlan, SimExecutor, SimFiles, SimMethod};
+use trunkline_sim::{Disk, FaultPlan, SimFiles, SimMethod};
+
+use crate::device::Device;
 
 /// Where the first record begins: behind the header of the second segment.
 pub(crate) const FIRST: Lsn = Lsn(0x10_0028);
@@ -45,10 +47,34 @@ pub(crate) struct Known {
     pub(crate) acknowledged: u64,
 }
 
+/// How WAL is made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub(crate) sync_method: WalSyncMethod,
+    pub(crate) direct: bool,
+}
+
+impl Way {
+    /// Each method, through the page cache and past it.
+    pub(crate) const ALL: [Self; 4] = [
+        Self { sync_method: WalSyncMethod::Fdatasync, direct: false },
+        Self { sync_method: WalSyncMethod::Fdatasync, direct: true },
+        Self { sync_method: WalSyncMethod::OpenDatasync, direct: false },
+        Self { sync_method: WalSyncMethod::OpenDatasync, direct: true },
+    ];
+
+    /// Whether writes may overlap.
+    pub(crate) fn overlaps(self) -> bool {
+        self != Self::ALL[0]
+    }
+}
+
 /// An instance and a log on a disk.
 pub(crate) struct DiskLog {
     pub(crate) aio: Aio,
     pub(crate) log: std::sync::Arc<LogWriter>,
+    /// The number of writes that began while another one was in flight.
+    pub(crate) overlapping: Arc<Mutex<u64>>,
 }
 
 impl DiskLog {
@@ -57,11 +83,12 @@ impl DiskLog {
         disk: &Arc<Disk>,
         plan: &FaultPlan,
         rng: &mut Rng,
+        way: Way,
         (last, end): (Lsn, Lsn),
     ) -> Result<Self, LogWriterError> {
-        let builder = Builder::new()
-            .region_bytes(4 << 20)
-            .executor(Arc::new(SimExecutor::new(disk, plan.clone())));
+        let overlapping = Arc::default();
+        let device = Device::new(disk, plan, rng, &overlapping);
+        let builder = Builder::new().region_bytes(4 << 20).executor(Arc::new(device));
         let builder = match rng.below(2) {
             0 => builder.method(MethodKind::Sync),
             _ => {
@@ -78,6 +105,9 @@ impl DiskLog {
             last,
             redo: Lsn(0x10_0000),
             buffers: 64 << 10,
+            sync_method: way.sync_method,
+            direct: way.direct,
+            direct_init: way.direct,
             inserters: 8,
             flushes: 1 + rng.below(4) as usize,
             wal_level: 0,
@@ -88,7 +118,7 @@ impl DiskLog {
         disk.create(&format!("{ROOT}/{MARKER}"), 1, &[]);
         let files = std::sync::Arc::new(SimFiles::new(&aio, disk));
         let log = LogWriter::open(&aio, files, Path::new(ROOT), options)?;
-        Ok(Self { aio, log: std::sync::Arc::new(log) })
+        Ok(Self { aio, log: std::sync::Arc::new(log), overlapping })
     }
 
     /// A session that inserts records and flushes them.
@@ -216,9 +246,21 @@ pub(crate) fn read(disk: &Disk) -> (Vec<Written>, Lsn) {
     (found, end)
 }
 
+/// Whether a flush has inserted a record to end its block. Clients' records have a transaction.
+fn is_filler(record: &Written) -> bool {
+    record.xid == 0 && record.data.iter().all(|byte| *byte == 0)
+}
+
+/// The number of fillers on a disk.
+pub(crate) fn fillers(disk: &Disk) -> usize {
+    read(disk).0.iter().filter(|record| is_filler(record)).count()
+}
+
 /// Checks what is on a disk after a crash: all that was acknowledged, and nothing that was not inserted.
 pub(crate) fn check(disk: &Disk, acknowledged: u64, written: &[Written]) -> (Lsn, Lsn) {
-    let (found, end) = read(disk);
+    let (mut found, end) = read(disk);
+    let last = found.last().map_or(Lsn(0), |last| last.place.start);
+    found.retain(|record| !is_filler(record));
     assert!(end.0 >= acknowledged, "the log ends at {end}, but {acknowledged:X} was acknowledged");
     let mut expected: Vec<&Written> = written.iter().collect();
     expected.sort_by_key(|record| record.place.start);
@@ -226,6 +268,5 @@ pub(crate) fn check(disk: &Disk, acknowledged: u64, written: &[Written]) -> (Lsn
         assert!(&found == expected, "{:?} instead of {:?}", found.place, expected.place);
     }
     assert!(found.len() <= expected.len(), "{} records of {}", found.len(), expected.len());
-    let last = found.last().map_or(Lsn(0), |last| last.place.start);
     (last, end)
 }
