@@ -20,7 +20,7 @@
 //!   room           buffer space that may still be used
 //!   flushes        which flushes are in flight, and what they have made durable
 //!   filler         records that end a block, so that flushes beside each other write different ones
-//!   sync_method    how a flush writes and syncs
+//!   sync_method    how a flush writes and syncs;  sync_times: which way is faster
 //!   lane           the I/O of one flush
 //!   segment_store  files
 //!   waiters        sessions that wait;  requests: tasks that wait
@@ -42,6 +42,7 @@ mod ring;
 mod room;
 mod segment_store;
 mod sync_method;
+mod sync_times;
 #[cfg(test)]
 mod tests;
 mod waiters;
@@ -55,5 +56,6 @@ pub use options::LogWriterOptions;
 pub use room::Room;
 pub(crate) use segment_store::SegmentStore;
 pub use sync_method::{UnknownSyncMethod, WalSyncMethod};
+pub use sync_times::SyncTimes;
 pub(crate) use writer::check_marker;
 pub use writer::{LogWriter, RecordLocation};

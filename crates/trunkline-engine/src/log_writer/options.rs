@@ -30,6 +30,8 @@ pub struct LogWriterOptions {
     pub direct: bool,
     /// Whether new segments are filled with direct I/O (`wal_init` in `io_direct`).
     pub direct_init: bool,
+    /// `min_wal_size` in bytes: up to this size, a checkpoint recycles old segments instead of removing them. 0: never.
+    pub min_wal_size: u64,
     /// The maximum number of concurrent flushes. 0 counts as 1. Each takes a session and 256 kB of the page region. More
     /// than 1 pays only where the storage syncs one file for several callers in parallel (decision 0046).
     pub flushes: usize,
@@ -58,6 +60,7 @@ impl LogWriterOptions {
             sync_method: WalSyncMethod::Fdatasync,
             direct: false,
             direct_init: false,
+            min_wal_size: 80 << 20,
             flushes: 1,
             wal_level: control.wal_level,
             full_page_writes: true,

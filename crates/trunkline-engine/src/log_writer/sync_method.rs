@@ -5,6 +5,8 @@
 //!   page cache       write, fdatasync                    one write with RWF_DSYNC
 //!   direct I/O       write of whole blocks, fdatasync    one write of whole blocks with RWF_DSYNC
 //! ```
+//! With `auto`, the faster of the two is used ([`super::sync_times`]).
+//!
 //! Through the page cache with fdatasync, writes take microseconds and only syncs take long. In all other cases, a write
 //! takes long too, so writes should overlap. Then no two of them may write the same block ([`super::filler`]).
 
@@ -28,17 +30,21 @@ pub enum WalSyncMethod {
     Fdatasync,
     /// A write that is durable when it ends. PostgreSQL opens the file with `O_DSYNC`; we set `RWF_DSYNC` for each write.
     OpenDatasync,
+    /// The faster of the two, which is measured when the log is opened ([`SyncTimes`](super::SyncTimes)). PostgreSQL
+    /// doesn't have this.
+    Auto,
 }
 
 impl WalSyncMethod {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Fdatasync, Self::OpenDatasync];
+    pub const ALL: [Self; 3] = [Self::Fdatasync, Self::OpenDatasync, Self::Auto];
 
-    /// PostgreSQL's name.
+    /// The value of `wal_sync_method`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fdatasync => "fdatasync",
             Self::OpenDatasync => "open_datasync",
+            Self::Auto => "auto",
         }
     }
 }
@@ -63,7 +69,7 @@ fn names() -> String {
 impl FromStr for WalSyncMethod {
     type Err = UnknownSyncMethod;
 
-    /// Parses PostgreSQL's name, ignoring ASCII case.
+    /// Parses a value of `wal_sync_method`, ignoring ASCII case.
     fn from_str(value: &str) -> Result<Self, UnknownSyncMethod> {
         let found = Self::ALL.into_iter().find(|method| method.name().eq_ignore_ascii_case(value));
         found.ok_or_else(|| UnknownSyncMethod { value: value.to_owned() })
@@ -73,7 +79,7 @@ impl FromStr for WalSyncMethod {
 /// How flushes write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FlushMethod {
-    sync: WalSyncMethod,
+    writes_durably: bool,
     is_direct: bool,
     /// The size of a block in bytes, a power of 2, at most a WAL page.
     block: u64,
@@ -81,19 +87,16 @@ pub(super) struct FlushMethod {
 
 impl FlushMethod {
     /// Through the page cache.
-    pub(super) fn buffered(sync: WalSyncMethod) -> Self {
-        let block = match sync {
-            WalSyncMethod::Fdatasync => LOG_PAGE_SIZE as u64,
-            WalSyncMethod::OpenDatasync => CACHE_PAGE,
-        };
-        Self { sync, is_direct: false, block }
+    pub(super) fn buffered(writes_durably: bool) -> Self {
+        let block = if writes_durably { CACHE_PAGE } else { LOG_PAGE_SIZE as u64 };
+        Self { writes_durably, is_direct: false, block }
     }
 
     /// With direct I/O, for files with this alignment in bytes. `None` if WAL pages don't have it.
-    pub(super) fn direct(sync: WalSyncMethod, alignment: u32) -> Option<Self> {
+    pub(super) fn direct(writes_durably: bool, alignment: u32) -> Option<Self> {
         let block = u64::from(alignment).max(SECTOR);
         let fits = block.is_power_of_two() && block <= LOG_PAGE_SIZE as u64;
-        fits.then_some(Self { sync, is_direct: true, block })
+        fits.then_some(Self { writes_durably, is_direct: true, block })
     }
 
     /// Whether segments are written with direct I/O.
@@ -103,12 +106,17 @@ impl FlushMethod {
 
     /// Whether a write is durable when it ends, so that no sync follows.
     pub(super) fn writes_durably(self) -> bool {
-        self.sync == WalSyncMethod::OpenDatasync
+        self.writes_durably
+    }
+
+    /// The method of which this is a part.
+    pub(super) fn sync_method(self) -> WalSyncMethod {
+        if self.writes_durably { WalSyncMethod::OpenDatasync } else { WalSyncMethod::Fdatasync }
     }
 
     /// Whether the write of a flush takes long, so that the next one should write while it does.
     pub(super) fn writes_overlap(self) -> bool {
-        self.is_direct || self.writes_durably()
+        self.is_direct || self.writes_durably
     }
 
     /// The size of a block in bytes. A flush writes zeros up to its end.
@@ -133,7 +141,8 @@ mod tests {
         for name in ["fsync", "open_sync", "fsync_writethrough", ""] {
             let error = name.parse::<WalSyncMethod>().expect_err("refused").to_string();
             let expected = format!(
-                "wal_sync_method \"{name}\" is not supported; available values: fdatasync, open_datasync"
+                "wal_sync_method \"{name}\" is not supported; available values: fdatasync, open_datasync, \
+                 auto"
             );
             assert_eq!(error, expected);
         }
@@ -141,9 +150,7 @@ mod tests {
 
     #[test]
     fn blocks_are_as_large_as_the_device_wants() {
-        let block = |alignment| {
-            FlushMethod::direct(WalSyncMethod::Fdatasync, alignment).map(FlushMethod::block)
-        };
+        let block = |alignment| FlushMethod::direct(false, alignment).map(FlushMethod::block);
         assert_eq!([1, 512, 4096, 8192].map(block), [Some(512), Some(512), Some(4096), Some(8192)]);
         assert_eq!([16_384, 3072].map(block), [None, None]);
     }

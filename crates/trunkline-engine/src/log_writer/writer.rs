@@ -22,7 +22,8 @@ use super::reservation::{LENGTH_MAX, Reservations, Reserved};
 use super::ring::Ring;
 use super::room::{FreeRoom, Room, worst_case_bytes};
 use super::segment_store::SegmentStore;
-use super::sync_method::FlushMethod;
+use super::sync_method::{FlushMethod, WalSyncMethod};
+use super::sync_times::SyncTimes;
 use super::waiters::Waiters;
 use crate::new_cluster::MARKER;
 use crate::storage::WritableFiles;
@@ -46,6 +47,7 @@ pub struct LogWriter {
     creator: Mutex<Lane>,
     pub(super) flushes: Flushes,
     pub(super) method: FlushMethod,
+    sync_times: Option<SyncTimes>,
     pub(super) filler: Filler,
     pub(super) waiters: Waiters,
     pub(super) redo: AtomicU64,
@@ -101,9 +103,15 @@ impl LogWriter {
         let ring = Ring::new((buffers as usize).next_multiple_of(LOG_PAGE_SIZE));
         let positions = UsablePositions::new(segment_size);
         let inserters = options.inserters.max(1);
+        let sync_times = match options.sync_method {
+            WalSyncMethod::Auto => Some(segments.measure(options.direct, &mut creator)?),
+            _ => None,
+        };
+        let sync_method = sync_times.map_or(options.sync_method, SyncTimes::best);
+        let writes_durably = sync_method == WalSyncMethod::OpenDatasync;
         let method = match options.direct {
-            true => segments.direct_method(segment_size.segment_of(end), options.sync_method)?,
-            false => FlushMethod::buffered(options.sync_method),
+            true => segments.direct_method(segment_size.segment_of(end), writes_durably)?,
+            false => FlushMethod::buffered(writes_durably),
         };
         // A flush may write the last block again, so that stays in the ring.
         let kept = if method.is_direct() { method.block() } else { 0 };
@@ -129,6 +137,7 @@ impl LogWriter {
             creator: Mutex::new(creator),
             flushes: Flushes::new(end, segment_size, lanes, method.writes_overlap()),
             method,
+            sync_times,
             filler: Filler::default(),
             waiters: Waiters::new(aio.notifier()),
             redo: AtomicU64::new(options.redo.0),
@@ -234,12 +243,31 @@ impl LogWriter {
         if self.flushes.has_failed() { self.flushes.failure() } else { None }
     }
 
-    /// Removes the segments that are not needed for redo from `redo` on.
+    /// Recycles or removes the segments that are not needed for redo from `redo` on, where a checkpoint has begun that
+    /// the control file names. So many segments from there on exist then that they have `min_wal_size` bytes, if there
+    /// were enough old ones.
     ///
     /// # Errors
-    /// [`LogWriterError::File`]. The next call removes what was left.
-    pub(crate) fn remove_before(&self, redo: Lsn) -> Result<(), LogWriterError> {
-        self.segments.remove_before(redo)
+    /// [`LogWriterError::File`]. The next call takes what was left.
+    pub fn recycle_before(&self, redo: Lsn) -> Result<(), LogWriterError> {
+        let size = self.options.segment_size;
+        // No segment is created meanwhile.
+        let _creator = self.creator.lock();
+        let next = size.segment_of(Lsn(self.created.load(Ordering::SeqCst)));
+        let until = size.segment_of(redo) + self.options.min_wal_size / u64::from(size.bytes());
+        let next = self.segments.recycle_before(redo, next, until)?;
+        self.created.store(size.start_of(next).0, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// How long flushes took when the log was opened, if `wal_sync_method` is `auto`.
+    pub fn sync_times(&self) -> Option<SyncTimes> {
+        self.sync_times
+    }
+
+    /// How flushes make WAL durable. Never [`WalSyncMethod::Auto`].
+    pub fn sync_method(&self) -> WalSyncMethod {
+        self.method.sync_method()
     }
 
     fn create_segments_up_to(&self, end: u64) -> Result<(), LogWriterError> {
@@ -289,6 +317,7 @@ pub(crate) fn check_marker(files: &dyn WritableFiles, root: &Path) -> Result<(),
 
 impl fmt::Debug for LogWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LogWriter({} of {} durable)", self.flushes.durable(), self.end())
+        let (durable, end) = (self.flushes.durable(), self.end());
+        write!(f, "LogWriter({durable} of {end} durable, {})", self.sync_method())
     }
 }

@@ -24,6 +24,8 @@ pub struct WritableClusterOptions {
     pub wal_direct: bool,
     /// Whether new segments of the WAL are filled with direct I/O. PostgreSQL's `debug_io_direct` calls this `wal_init`.
     pub wal_init_direct: bool,
+    /// `min_wal_size` in bytes: up to this size, checkpoints recycle old segments instead of removing them.
+    pub min_wal_size: u64,
     /// The maximum number of concurrent flushes of the WAL.
     pub flushes: usize,
     /// `full_page_writes`.
@@ -54,6 +56,7 @@ impl WritableClusterOptions {
             wal_sync_method: WalSyncMethod::Fdatasync,
             wal_direct: false,
             wal_init_direct: false,
+            min_wal_size: 80 << 20,
             flushes: 1,
             full_page_writes: true,
             wal_compression: false,

@@ -2,10 +2,9 @@
 
 use trunkline_aio::facade::random::Rng;
 use trunkline_aio::facade::{Arc, Mutex, sched, thread};
-use trunkline_format::Lsn;
 use trunkline_sim::{Disk, FaultPlan, Rates};
 
-use crate::disk_log::{Client, DiskLog, Known, Way, check, fillers};
+use crate::disk_log::{Client, DiskLog, FIRST, Known, Place, Way, check, fillers};
 
 /// Number of seeds of each test, for each way of making WAL durable.
 const SEEDS: u64 = 30;
@@ -41,7 +40,7 @@ fn run(seed: u64, rates: Rates, way: Way, seen: &Mutex<Seen>) {
     let rng = &mut Rng::new(seed);
     let mut disk = Arc::new(Disk::new());
     let plan = FaultPlan::random(seed, rates);
-    let mut at = (Lsn(0), Lsn(0x10_0000));
+    let mut at = Place::START;
     let mut survivors = Vec::new();
     for _ in 0..2 {
         // A log that can't be opened because of a fault can be opened later.
@@ -52,7 +51,7 @@ fn run(seed: u64, rates: Rates, way: Way, seen: &Mutex<Seen>) {
             }
         };
         let known =
-            Arc::new(Mutex::new(Known { written: survivors.clone(), acknowledged: at.1.0 }));
+            Arc::new(Mutex::new(Known { written: survivors.clone(), acknowledged: at.end.0 }));
         let clients = log.run_clients(3, rng, &known, work);
         let mut crashed = Vec::new();
         for _ in 0..1 + rng.below(CRASHES) {
@@ -63,22 +62,22 @@ fn run(seed: u64, rates: Rates, way: Way, seen: &Mutex<Seen>) {
         }
         clients.into_iter().for_each(|client| client.join().expect("no panic"));
         let written = known.lock().written.clone();
-        let (last, end) = (crashed.iter())
-            .map(|(copy, acknowledged)| check(copy, *acknowledged, &written))
+        let before = at.end;
+        at = (crashed.iter())
+            .map(|(copy, acknowledged)| check(copy, FIRST, *acknowledged, &written))
             .last()
             .expect("a crash");
         if plan.struck() == 0 {
             // Nothing has failed, so all that was flushed is there.
             let acknowledged = known.lock().acknowledged;
-            assert!(acknowledged > at.1.0);
-            check(&disk, acknowledged, &written);
+            assert!(acknowledged > before.0);
+            check(&disk, FIRST, acknowledged, &written);
         }
         // The crashed log goes on, in a new instance.
         seen.lock().overlapping += *log.overlapping.lock();
         seen.lock().fillers += fillers(&disk);
         drop(log);
-        survivors = written.into_iter().filter(|record| record.place.end <= end).collect();
-        at = (last, end);
+        survivors = written.into_iter().filter(|record| record.place.end <= at.end).collect();
         let (copy, _) = crashed.pop().expect("a crash");
         disk = Arc::new(copy);
     }

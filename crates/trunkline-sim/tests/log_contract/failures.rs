@@ -4,10 +4,9 @@ use trunkline_aio::Operation;
 use trunkline_aio::facade::random::Rng;
 use trunkline_aio::facade::{Arc, Mutex, sched, thread};
 use trunkline_engine::log_writer::WalSyncMethod;
-use trunkline_format::Lsn;
 use trunkline_sim::{Disk, Fault, FaultPlan, Rule};
 
-use crate::disk_log::{DiskLog, Known, Way, check};
+use crate::disk_log::{DiskLog, FIRST, Known, Place, Way, check};
 
 /// The seed of all runs, so that each execution of one run fails once.
 const SEED: u64 = 7;
@@ -17,7 +16,7 @@ fn run(seed: u64, way: Way, operation: Operation, nth: u64) -> bool {
     let rng = &mut Rng::new(seed);
     let disk = Arc::new(Disk::new());
     let plan = FaultPlan::none();
-    let log = DiskLog::open(&disk, &plan, rng, way, (Lsn(0), Lsn(0x10_0000))).expect("opens");
+    let log = DiskLog::open(&disk, &plan, rng, way, Place::START).expect("opens");
     // The segments are there, so that what fails is a flush.
     log.log.create_segments_ahead().expect("created");
     plan.set(vec![Rule::new(operation, nth, Fault::Error(libc_eio()))]);
@@ -36,7 +35,7 @@ fn run(seed: u64, way: Way, operation: Operation, nth: u64) -> bool {
     clients.into_iter().for_each(|client| client.join().expect("no panic"));
     let has_failed = plan.struck() > 0;
     let known = known.lock();
-    check(&disk.after_crash(seed), known.acknowledged, &known.written);
+    check(&disk.after_crash(seed), FIRST, known.acknowledged, &known.written);
     if has_failed {
         // Even if a sync of another flush has made everything durable.
         let mut client = log.client(&Arc::new(Mutex::new(Known::default())));
@@ -95,7 +94,7 @@ fn a_sync_that_loses_data_is_not_made_good_by_another() {
 fn lose_a_sync(seed: u64, way: Way) {
     let rng = &mut Rng::new(seed);
     let disk = Arc::new(Disk::new());
-    let log = DiskLog::open(&disk, &FaultPlan::none(), rng, way, (Lsn(0), Lsn(0x10_0000)));
+    let log = DiskLog::open(&disk, &FaultPlan::none(), rng, way, Place::START);
     let log = log.expect("opens");
     log.log.create_segments_ahead().expect("created");
     let known = Arc::new(Mutex::new(Known::default()));
@@ -112,5 +111,5 @@ fn lose_a_sync(seed: u64, way: Way) {
     disk.lose_syncs(1);
     clients.into_iter().for_each(|client| client.join().expect("no panic"));
     let known = known.lock();
-    check(&disk.after_crash(seed), known.acknowledged, &known.written);
+    check(&disk.after_crash(seed), FIRST, known.acknowledged, &known.written);
 }

@@ -12,3 +12,4 @@ mod device;
 mod disk_log;
 mod failures;
 mod images;
+mod recycling;

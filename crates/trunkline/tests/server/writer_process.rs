@@ -89,6 +89,7 @@ pub(crate) fn options(scratch: &Path, seed: u64) -> WritableClusterOptions {
         wal_sync_method: WalSyncMethod::ALL[(way % 2) as usize],
         wal_direct: is_direct,
         wal_init_direct: is_direct,
+        min_wal_size: 4 << 20,
         wal_buffers: 512 << 10,
         wal_consistency_checking: true,
         ..WritableClusterOptions::new(settings, scratch.to_owned())

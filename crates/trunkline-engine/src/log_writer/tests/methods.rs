@@ -25,7 +25,7 @@ fn for_each_method(mut body: impl FnMut(LogWriterOptions)) {
         }
         Err(error) => panic!("{error}"),
     };
-    for sync_method in WalSyncMethod::ALL {
+    for sync_method in [WalSyncMethod::Fdatasync, WalSyncMethod::OpenDatasync] {
         for direct in [false, true] {
             if is_supported || !direct {
                 body(LogWriterOptions { sync_method, direct, direct_init: direct, ..options() });
@@ -134,4 +134,25 @@ fn a_file_system_without_direct_io_is_refused_by_name() {
         let name = if direct { "000000010000000000000001" } else { "xlogtemp.trunkline-2" };
         assert!(error.to_string().contains(&format!("{name}\" cannot be opened")), "{error}");
     }
+}
+
+#[test]
+fn auto_uses_what_it_has_measured() {
+    let (folder, aio) = (tempfile::tempdir().expect("a folder"), instance());
+    let mut session = aio.session().expect("a session");
+    let named = open(&aio, folder.path(), options());
+    assert_eq!((named.sync_times(), named.sync_method()), (None, WalSyncMethod::Fdatasync));
+    drop(named);
+    let auto = LogWriterOptions { sync_method: WalSyncMethod::Auto, ..options() };
+    let log = open(&aio, folder.path(), auto);
+    let times = log.sync_times().expect("measured");
+    assert!(!times.fdatasync.is_zero() && !times.open_datasync.is_zero(), "{times}");
+    assert_eq!(log.sync_method(), times.best());
+    let shown = format!("{log:?}");
+    assert!(shown.contains(times.best().name()), "{shown}");
+    assert_eq!(segments(folder.path()), Vec::<String>::new(), "the file is gone");
+    let mut inserter = Inserter::new(&log).expect("an inserter");
+    let place = insert(&log, (&mut session, &mut inserter), 1, &[1; 100]);
+    log.flush(&mut session, place.end).expect("durable");
+    assert_eq!(read(folder.path(), Lsn(0x10_0028)).0.len(), 1);
 }
