@@ -244,8 +244,7 @@ impl LogWriter {
     }
 
     /// Recycles or removes the segments that are not needed for redo from `redo` on, where a checkpoint has begun that
-    /// the control file names. So many segments from there on exist then that they have `min_wal_size` bytes, if there
-    /// were enough old ones.
+    /// the control file names. Segments are recycled until those from there on have `min_wal_size` bytes.
     ///
     /// # Errors
     /// [`LogWriterError::File`]. The next call takes what was left.

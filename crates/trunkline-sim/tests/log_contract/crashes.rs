@@ -28,7 +28,7 @@ fn work(client: &mut Client, number: u32, rng: &mut Rng) {
 
 /// What happened in some runs.
 #[derive(Debug, Default)]
-struct Seen {
+struct Overlap {
     /// The number of fillers in the logs before their crashes.
     fillers: usize,
     /// The number of writes that began while another one was in flight.
@@ -36,7 +36,7 @@ struct Seen {
 }
 
 /// Crashes copies of the disk while clients write, and checks each copy. Then the last copy's log goes on.
-fn run(seed: u64, rates: Rates, way: Way, seen: &Mutex<Seen>) {
+fn run(seed: u64, rates: Rates, way: Way, overlap: &Mutex<Overlap>) {
     let rng = &mut Rng::new(seed);
     let mut disk = Arc::new(Disk::new());
     let plan = FaultPlan::random(seed, rates);
@@ -74,8 +74,8 @@ fn run(seed: u64, rates: Rates, way: Way, seen: &Mutex<Seen>) {
             check(&disk, FIRST, acknowledged, &written);
         }
         // The crashed log goes on, in a new instance.
-        seen.lock().overlapping += *log.overlapping.lock();
-        seen.lock().fillers += fillers(&disk);
+        overlap.lock().overlapping += *log.overlapping.lock();
+        overlap.lock().fillers += fillers(&disk);
         drop(log);
         survivors = written.into_iter().filter(|record| record.place.end <= at.end).collect();
         let (copy, _) = crashed.pop().expect("a crash");
@@ -86,16 +86,17 @@ fn run(seed: u64, rates: Rates, way: Way, seen: &Mutex<Seen>) {
 /// Runs each way of making WAL durable with some seeds.
 fn run_seeds(first: u64, rates: Rates) {
     for way in Way::ALL {
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let overlap = Arc::new(Mutex::new(Overlap::default()));
         for seed in first..first + SEEDS {
-            let seen = Arc::clone(&seen);
-            let report = sched::run(sched::Config::new(seed), move || run(seed, rates, way, &seen));
+            let overlap = Arc::clone(&overlap);
+            let report =
+                sched::run(sched::Config::new(seed), move || run(seed, rates, way, &overlap));
             report.unwrap_or_else(|failure| panic!("{way:?}, seed {seed}: {failure}"));
         }
         // Otherwise the runs would show nothing about flushes beside each other.
-        let seen = seen.lock();
-        assert_eq!(seen.overlapping > 10, way.overlaps(), "{way:?}: {seen:?}");
-        assert_eq!(seen.fillers > 10, way.overlaps(), "{way:?}: {seen:?}");
+        let overlap = overlap.lock();
+        assert_eq!(overlap.overlapping > 10, way.overlaps(), "{way:?}: {overlap:?}");
+        assert_eq!(overlap.fillers > 10, way.overlaps(), "{way:?}: {overlap:?}");
     }
 }
 
