@@ -8,7 +8,7 @@ use trunkline_sim::{Disk, FaultPlan, Rates};
 use crate::disk_log::{Client, DiskLog, Known, Place, Way, check, segment_size};
 
 /// Number of seeds for each way of making WAL durable.
-const SEEDS: u64 = 3;
+const SEEDS: u64 = 5;
 
 /// Clients of each run.
 const CLIENTS: u32 = 2;
