@@ -1,8 +1,9 @@
 //! Measures commits per second: each client inserts a small record and waits until it is durable.
 //!
 //! ```text
-//!   commit_rate DIR [--seconds N] [--bytes N]
+//!   commit_rate DIR [--seconds N] [--bytes N] [--method fdatasync|open_datasync|auto] [--direct off|on]
 //! ```
+//! `--method` is `wal_sync_method`, and `--direct on` writes the WAL with direct I/O, past the page cache.
 //! Creates DIR/cluster. Prints one row per limit on concurrent flushes and one column per number of clients. The first
 //! two rows are baselines: as many threads, each of which overwrites its own pages of a preallocated file and calls
 //! fdatasync. In the first, each thread has a file; in the second, all have opened the same one, as flushes of one
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use trunkline_aio::{Aio, Builder};
 use trunkline_engine::log::Log;
-use trunkline_engine::log_writer::{Inserter, LogWriter, LogWriterOptions};
+use trunkline_engine::log_writer::{Inserter, LogWriter, LogWriterOptions, WalSyncMethod};
 use trunkline_engine::new_cluster::{self, NewClusterOptions};
 use trunkline_engine::storage::KernelFiles;
 use trunkline_format::wal::{LOG_PAGE_SIZE, NewRecord, SegmentSize};
@@ -44,15 +45,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let root = PathBuf::from(arguments.next().ok_or("expected DIR")?);
     let (mut seconds, mut bytes) = (3, 100);
+    let (mut method, mut direct) = (WalSyncMethod::Fdatasync, false);
     while let (Some(name), Some(value)) = (arguments.next(), arguments.next()) {
-        let value: u64 = value.to_string_lossy().parse()?;
+        let value = value.to_string_lossy();
         match &*name.to_string_lossy() {
-            "--seconds" => seconds = value,
-            "--bytes" => bytes = value as usize,
+            "--seconds" => seconds = value.parse()?,
+            "--bytes" => bytes = value.parse()?,
+            "--method" => method = value.parse()?,
+            "--direct" => {
+                direct = match &*value {
+                    "on" => true,
+                    "off" => false,
+                    other => return Err(format!("--direct {other}: expected on or off").into()),
+                }
+            }
             other => return Err(format!("unexpected argument {other}").into()),
         }
     }
-    let run = Run { time: Duration::from_secs(seconds), bytes };
+    let run = Run { time: Duration::from_secs(seconds), bytes, method, direct };
     println!("commits/s   clients:{}", CLIENTS.map(|count| format!("{count:>9}")).concat());
     for (name, has_own_file) in [("bare loop", true), ("bare loop, one file", false)] {
         let rates: Vec<f64> = CLIENTS
@@ -76,10 +86,12 @@ fn print_row(name: &str, rates: &[f64]) {
     println!("{name:<20}{rates}");
 }
 
-/// How long each case runs, and how large a record is.
+/// How long each case runs, how large a record is, and how WAL is made durable.
 struct Run {
     time: Duration,
     bytes: usize,
+    method: WalSyncMethod,
+    direct: bool,
 }
 
 impl Run {
@@ -124,10 +136,16 @@ impl Run {
         let options = LogWriterOptions {
             inserters: clients,
             flushes,
+            sync_method: self.method,
+            direct: self.direct,
+            direct_init: self.direct,
             ..LogWriterOptions::after_shutdown(&cluster.control, size, cluster.wal_end)
         };
         let files = Arc::new(KernelFiles::new(&aio));
         let log = Arc::new(LogWriter::open(&aio, files, &data, options)?);
+        if let Some(times) = log.sync_times() {
+            println!("{times}");
+        }
         let mut sessions = Vec::new();
         for _ in 0..clients {
             sessions.push((Inserter::new(&log).ok_or("an inserter")?, aio.session()?));

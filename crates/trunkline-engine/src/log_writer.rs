@@ -7,18 +7,20 @@
 //!   room ───────────────────────▶ room: buffer space and segments for the records to come, or an error
 //!   insert: assemble the record   reservation: a place for it, by one compare-exchange
 //!           copy it ────────────▶ ring: the newest part of the WAL, with its page headers
-//!   flush ──────────────────────▶ flushes: [written, complete) ─ lane: write, fdatasync ─▶ segment_store
+//!   flush ──────────────────────▶ flushes: [claimed, complete) ─ lane: write, fdatasync ─▶ segment_store
 //!                                 waiters, requests: sessions and tasks whose records are durable now
 //! ```
 //! The format is PostgreSQL's, and nothing of our own is in the WAL: a real server can recover it.
 //!
 //! ```text
-//!   writer         the WAL, and flushing it;  options
+//!   writer         the WAL;  flush: flushing it;  options
 //!   inserter       inserting records
 //!   reservation    places in the WAL, and which of them are still being written
 //!   ring           WAL buffers;  record_copy: a record and its page headers in them
 //!   room           buffer space that may still be used
 //!   flushes        which flushes are in flight, and what they have made durable
+//!   filler         records that end a block, so that flushes beside each other write different ones
+//!   sync_method    how a flush writes and syncs;  sync_times: which way is faster
 //!   lane           the I/O of one flush
 //!   segment_store  files
 //!   waiters        sessions that wait;  requests: tasks that wait
@@ -26,6 +28,8 @@
 //! ```
 
 mod error;
+mod filler;
+mod flush;
 mod flusher;
 mod flushes;
 mod inserter;
@@ -37,6 +41,8 @@ mod reservation;
 mod ring;
 mod room;
 mod segment_store;
+mod sync_method;
+mod sync_times;
 #[cfg(test)]
 mod tests;
 mod waiters;
@@ -49,5 +55,7 @@ pub(crate) use lane::Lane;
 pub use options::LogWriterOptions;
 pub use room::Room;
 pub(crate) use segment_store::SegmentStore;
+pub use sync_method::{UnknownSyncMethod, WalSyncMethod};
+pub use sync_times::SyncTimes;
 pub(crate) use writer::check_marker;
 pub use writer::{LogWriter, RecordLocation};

@@ -222,6 +222,12 @@ impl Disk {
         state.files.get(name).map(|image| image.volatile.len() as u64)
     }
 
+    /// The name of the file that an instance has opened under this id. `None` if the file was removed, or
+    /// if the disk has crashed since.
+    pub fn name_of(&self, file_id: u64) -> Option<String> {
+        self.state.lock().open.get(&file_id).cloned()
+    }
+
     /// The volatile contents of a file; empty if it does not exist.
     pub fn content(&self, name: &str) -> Vec<u8> {
         self.state.lock().files.get(name).map(|file| file.volatile.clone()).unwrap_or_default()

@@ -10,6 +10,7 @@ use trunkline_format::wal::NewRecordError;
 
 use crate::log::LogError;
 use crate::new_cluster::MARKER;
+use crate::storage::StorageError;
 
 /// Why WAL can't be written.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -38,6 +39,9 @@ pub enum LogWriterError {
         /// The system call's error.
         source: Arc<io::Error>,
     },
+    /// The file system of the WAL doesn't support direct I/O as we need it.
+    #[error(transparent)]
+    Direct(Arc<StorageError>),
     /// A flush up to a position that the WAL doesn't have.
     #[error("could not flush the WAL: {source}")]
     Flush {
@@ -112,5 +116,13 @@ impl LogWriterError {
 
     pub(crate) fn file(operation: &'static str, path: &Path, source: io::Error) -> Self {
         Self::File { operation, path: path.to_owned(), source: Arc::new(source) }
+    }
+
+    /// A file could not be opened for direct I/O.
+    pub(super) fn open_direct(operation: &'static str, path: &Path, source: io::Error) -> Self {
+        match StorageError::is_direct_unsupported(&source) {
+            true => Self::Direct(Arc::new(StorageError::direct(path.to_owned()))),
+            false => Self::file(operation, path, source),
+        }
     }
 }

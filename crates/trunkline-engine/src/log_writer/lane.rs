@@ -15,7 +15,8 @@ use super::error::LogWriterError;
 /// How much of the log is written at once, in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// The ring is read in words of this many bytes, so a short write is continued at the last whole word.
+/// The ring is read in words of this many bytes, so a short write is continued at the last whole word, or with direct
+/// I/O at the last whole block.
 const WORD: u32 = 8;
 
 /// The only slot.
@@ -92,22 +93,45 @@ impl Lane {
     }
 
     /// Writes `length` bytes at `offset`, which `fill` puts into the memory piece by piece. The number that it
-    /// gets is the number of bytes before the piece.
+    /// gets is the number of bytes before the piece. With `is_durable`, the bytes are durable when this returns.
     ///
     /// # Errors
     /// The write failed, or wrote nothing.
     pub(super) fn write(
         &mut self,
         file: &File,
-        offset: u64,
-        length: u64,
+        (offset, length): (u64, u64),
+        is_durable: bool,
         mut fill: impl FnMut(u64, &mut [u8]),
     ) -> io::Result<()> {
         let mut done = 0;
         while done < length {
             let piece = (length - done).min(BUFFER as u64);
             fill(done, &mut self.buffer()[..piece as usize]);
-            done += u64::from(self.write_piece(file, offset + done, piece as u32)?);
+            let written = self.write_piece(file, offset + done, piece as u32, is_durable)?;
+            done += u64::from(written);
+        }
+        Ok(())
+    }
+
+    /// Reads bytes at `offset`, at most as many as the memory has.
+    ///
+    /// # Errors
+    /// The read failed, or the file is shorter.
+    pub(super) fn read(&mut self, file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let rest = &mut bytes[done..];
+            let (at, length) = (offset + done as u64, rest.len() as u32);
+            let io = acquire(&mut self.session)?;
+            let _: WaitRef =
+                io.read(file, at, length, &mut self.slots, SLOT).map_err(io::Error::other)?;
+            let read = self.finish()?.count as usize;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            rest[..read].copy_from_slice(&self.buffer()[..read]);
+            done += read;
         }
         Ok(())
     }
@@ -117,7 +141,7 @@ impl Lane {
     /// # Errors
     /// As for [`Lane::write`].
     pub(crate) fn write_bytes(&mut self, file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.write(file, offset, bytes.len() as u64, |done, piece| {
+        self.write(file, (offset, bytes.len() as u64), false, |done, piece| {
             let from = done as usize;
             piece.copy_from_slice(&bytes[from..from + piece.len()]);
         })
@@ -128,7 +152,7 @@ impl Lane {
     /// # Errors
     /// As for [`Lane::write`].
     pub(super) fn zero(&mut self, file: &File, offset: u64, length: u64) -> io::Result<()> {
-        self.write(file, offset, length, |_, piece| piece.fill(0))
+        self.write(file, (offset, length), false, |_, piece| piece.fill(0))
     }
 
     /// Makes the file durable: with `metadata`, by fsync, otherwise by fdatasync.
@@ -145,14 +169,21 @@ impl Lane {
         self.finish().map(drop)
     }
 
-    /// Writes the first `length` bytes of the memory. Returns how many of them were written, in whole words: a
-    /// write may be interrupted, and is then continued.
-    fn write_piece(&mut self, file: &File, offset: u64, length: u32) -> io::Result<u32> {
+    /// Writes the first `length` bytes of the memory. Returns how many of them were written, in whole words or
+    /// blocks: a write may be interrupted, and is then continued.
+    fn write_piece(
+        &mut self,
+        file: &File,
+        offset: u64,
+        length: u32,
+        is_durable: bool,
+    ) -> io::Result<u32> {
         let io = acquire(&mut self.session)?;
+        let io = if is_durable { io.durable() } else { io };
         let _: WaitRef =
             io.write(file, offset, length, &mut self.slots, SLOT).map_err(io::Error::other)?;
         let written = self.finish()?.count;
-        match written - written % WORD {
+        match written - written % file.alignment().max(WORD) {
             0 => Err(io::Error::new(
                 io::ErrorKind::WriteZero,
                 format!("only {written} of {length} bytes at offset {offset} were written"),

@@ -3,6 +3,8 @@
 use trunkline_format::wal::SegmentSize;
 use trunkline_format::{ControlFile, Lsn};
 
+use super::sync_method::WalSyncMethod;
+
 /// Where a log continues, and how it is written.
 #[derive(Debug, Clone)]
 pub struct LogWriterOptions {
@@ -22,6 +24,14 @@ pub struct LogWriterOptions {
     pub buffers: u32,
     /// The number of [`Inserter`](super::Inserter)s that can exist at once. 0 counts as 1.
     pub inserters: usize,
+    /// `wal_sync_method`.
+    pub sync_method: WalSyncMethod,
+    /// Whether segments are written with direct I/O, past the page cache (`wal` in `io_direct`).
+    pub direct: bool,
+    /// Whether new segments are filled with direct I/O (`wal_init` in `io_direct`).
+    pub direct_init: bool,
+    /// `min_wal_size` in bytes: up to this size, a checkpoint recycles old segments instead of removing them. 0: never.
+    pub min_wal_size: u64,
     /// The maximum number of concurrent flushes. 0 counts as 1. Each takes a session and 256 kB of the page region. More
     /// than 1 pays only where the storage syncs one file for several callers in parallel (decision 0046).
     pub flushes: usize,
@@ -47,6 +57,10 @@ impl LogWriterOptions {
             redo: control.checkpoint.redo,
             buffers: 1 << 20,
             inserters: 64,
+            sync_method: WalSyncMethod::Fdatasync,
+            direct: false,
+            direct_init: false,
+            min_wal_size: 80 << 20,
             flushes: 1,
             wal_level: control.wal_level,
             full_page_writes: true,

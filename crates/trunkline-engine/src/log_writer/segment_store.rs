@@ -6,6 +6,11 @@
 //! ```
 //! A server removes files with such temporary names when it starts.
 //!
+//! A checkpoint recycles segments that redo doesn't need: they get the names of future ones, and keep their old contents.
+//! The end of the WAL is found nevertheless. An old page has another address than the one that belongs there. In the
+//! last page of the WAL, which may be new only up to a block, an old record names a previous record in a segment that the
+//! file was before, so it doesn't follow a new one.
+//!
 //! A segment is filled with zeros before it gets its name, so that a flush changes no metadata, and finds no
 //! disk full. Its name is durable before the first record is written to it.
 
@@ -19,7 +24,9 @@ use trunkline_format::wal::{SegmentName, SegmentSize};
 
 use super::error::LogWriterError;
 use super::lane::Lane;
-use crate::storage::WritableFiles;
+use super::sync_method::FlushMethod;
+use super::sync_times::SyncTimes;
+use crate::storage::{StorageError, WritableFiles};
 
 /// The directory with the segments.
 pub(crate) struct SegmentStore {
@@ -27,6 +34,8 @@ pub(crate) struct SegmentStore {
     directory: PathBuf,
     timeline: u32,
     size: SegmentSize,
+    /// Whether new segments are written with direct I/O.
+    direct_init: bool,
 }
 
 impl SegmentStore {
@@ -36,7 +45,12 @@ impl SegmentStore {
         timeline: u32,
         size: SegmentSize,
     ) -> Self {
-        Self { files, directory: directory.to_owned(), timeline, size }
+        Self { files, directory: directory.to_owned(), timeline, size, direct_init: false }
+    }
+
+    /// With direct I/O for new segments, if `direct_init` is set.
+    pub(super) fn with_direct_init(self, direct_init: bool) -> Self {
+        Self { direct_init, ..self }
     }
 
     /// The path of a segment.
@@ -44,12 +58,72 @@ impl SegmentStore {
         self.directory.join(SegmentName::of(self.timeline, segment, self.size).to_string())
     }
 
-    /// Opens a segment that exists, each time anew.
+    /// Opens a segment that exists, each time anew, past the page cache if `direct` is set.
     ///
     /// # Errors
     /// As for open(2).
-    pub(super) fn open(&self, segment: u64) -> io::Result<File> {
-        self.files.open_for_writing(&self.path(segment), false, false)
+    pub(super) fn open(&self, segment: u64, direct: bool) -> io::Result<File> {
+        self.files.open_for_writing(&self.path(segment), direct, false)
+    }
+
+    /// Measures how long flushes take, on a file of its own.
+    ///
+    /// # Errors
+    /// [`LogWriterError::File`] or [`LogWriterError::Direct`].
+    pub(super) fn measure(
+        &self,
+        is_direct: bool,
+        lane: &mut Lane,
+    ) -> Result<SyncTimes, LogWriterError> {
+        let path = self.directory.join("xlogtemp.trunkline-sync");
+        let measured = self.fill(&path, lane).and_then(|()| {
+            let file = self.files.open_for_writing(&path, is_direct, false);
+            let file = file.map_err(|source| match is_direct {
+                true => LogWriterError::open_direct("open", &path, source),
+                false => LogWriterError::file("open", &path, source),
+            })?;
+            let times = SyncTimes::measure(&file, self.size.bytes().into(), lane);
+            times.map_err(|source| LogWriterError::file("write to and sync", &path, source))
+        });
+        let removed = self.files.remove(&path);
+        let times = measured?;
+        removed.map_err(|source| LogWriterError::file("remove", &path, source))?;
+        Ok(times)
+    }
+
+    /// How flushes write with direct I/O, which depends on the file system of this segment.
+    ///
+    /// # Errors
+    /// [`LogWriterError::Direct`] or [`LogWriterError::File`].
+    pub(super) fn direct_method(
+        &self,
+        segment: u64,
+        writes_durably: bool,
+    ) -> Result<FlushMethod, LogWriterError> {
+        let path = self.path(segment);
+        let file = self.open(segment, true);
+        let file = file.map_err(|source| LogWriterError::open_direct("open", &path, source))?;
+        let method = FlushMethod::direct(writes_durably, file.alignment());
+        let refused = || StorageError::alignment(path, file.alignment());
+        method.ok_or_else(|| LogWriterError::Direct(Arc::new(refused())))
+    }
+
+    /// Reads WAL that begins and ends in one segment.
+    ///
+    /// # Errors
+    /// [`LogWriterError::File`].
+    pub(super) fn read(
+        &self,
+        from: Lsn,
+        bytes: &mut [u8],
+        lane: &mut Lane,
+    ) -> Result<(), LogWriterError> {
+        let segment = self.size.segment_of(from);
+        let path = self.path(segment);
+        let file = self.open(segment, false);
+        let file = file.map_err(|source| LogWriterError::file("open", &path, source))?;
+        let read = lane.read(&file, u64::from(self.size.offset(from)), bytes);
+        read.map_err(|source| LogWriterError::file("read", &path, source))
     }
 
     /// Whether a segment exists.
@@ -57,11 +131,14 @@ impl SegmentStore {
     /// # Errors
     /// [`LogWriterError::File`].
     pub(super) fn exists(&self, segment: u64) -> Result<bool, LogWriterError> {
+        Ok(self.length(segment)?.is_some())
+    }
+
+    /// The length of a segment's file in bytes, if it exists.
+    fn length(&self, segment: u64) -> Result<Option<u64>, LogWriterError> {
         let path = self.path(segment);
         let length = self.files.file_length(&path);
-        let length =
-            length.map_err(|source| LogWriterError::file("read the length of", &path, source))?;
-        Ok(length.is_some())
+        length.map_err(|source| LogWriterError::file("read the length of", &path, source))
     }
 
     /// Creates a segment, through the session and memory of `lane`. An existing file of that name is replaced.
@@ -110,18 +187,27 @@ impl SegmentStore {
             return Ok(());
         }
         let path = self.path(number);
-        let file = self.open(number);
+        let file = self.open(number, false);
         let file = file.map_err(|source| LogWriterError::file("open", &path, source))?;
         let length = u64::from(self.size.bytes()) - from;
         lane.zero(&file, from, length)
             .map_err(|source| LogWriterError::file("write zeros to", &path, source))
     }
 
-    /// Removes the segments before the one that contains `place`, the oldest first, so that a crash leaves no gap.
+    /// Gives the segments before the one that contains `place` the names of future ones: of `next`, which doesn't exist,
+    /// and of those that follow it, before `until`. Removes the rest. Returns the first segment that doesn't exist then.
+    ///
+    /// The oldest comes first, and each new name is durable before the next file gets one, so that a crash leaves no
+    /// gap, neither among the old segments nor among the new ones.
     ///
     /// # Errors
-    /// [`LogWriterError::File`].
-    pub(super) fn remove_before(&self, place: Lsn) -> Result<(), LogWriterError> {
+    /// [`LogWriterError::File`]. Files may have new names; creating these segments replaces them.
+    pub(super) fn recycle_before(
+        &self,
+        place: Lsn,
+        mut next: u64,
+        until: u64,
+    ) -> Result<u64, LogWriterError> {
         let end = self.size.segment_of(place);
         let mut first = end;
         while first > 0 && self.exists(first - 1)? {
@@ -129,14 +215,21 @@ impl SegmentStore {
         }
         for segment in first..end {
             let path = self.path(segment);
-            let removed = self.files.remove(&path);
-            removed.map_err(|source| LogWriterError::file("remove", &path, source))?;
+            if next < until && self.length(segment)? == Some(self.size.bytes().into()) {
+                let renamed = self.files.rename(&path, &self.path(next));
+                renamed.map_err(|source| LogWriterError::file("rename", &path, source))?;
+                self.sync_directory()?;
+                next += 1;
+            } else {
+                let removed = self.files.remove(&path);
+                removed.map_err(|source| LogWriterError::file("remove", &path, source))?;
+            }
         }
         if first < end {
             // Otherwise a crash could bring back some of them, but not those between.
             self.sync_directory()?;
         }
-        Ok(())
+        Ok(next)
     }
 
     /// Makes the names of segments durable.
@@ -153,7 +246,7 @@ impl SegmentStore {
         let last = self.size.segment_of(Lsn(end.0.saturating_sub(1)));
         for segment in self.size.segment_of(redo)..=last {
             let path = self.path(segment);
-            let file = self.open(segment);
+            let file = self.open(segment, false);
             let file = file.map_err(|source| LogWriterError::file("open", &path, source))?;
             let synced = lane.sync(&file, true);
             synced.map_err(|source| LogWriterError::file("fsync", &path, source))?;
@@ -161,9 +254,16 @@ impl SegmentStore {
         self.sync_directory()
     }
 
+    /// Creates a file of a segment's size, filled with zeros.
+    ///
+    /// # Errors
+    /// [`LogWriterError::File`] or [`LogWriterError::Direct`].
     fn fill(&self, path: &Path, lane: &mut Lane) -> Result<(), LogWriterError> {
-        let file = self.files.open_for_writing(path, false, true);
-        let file = file.map_err(|source| LogWriterError::file("create", path, source))?;
+        let file = self.files.open_for_writing(path, self.direct_init, true);
+        let file = file.map_err(|source| match self.direct_init {
+            true => LogWriterError::open_direct("create", path, source),
+            false => LogWriterError::file("create", path, source),
+        })?;
         lane.zero(&file, 0, self.size.bytes().into())
             .map_err(|source| LogWriterError::file("write zeros to", path, source))?;
         lane.sync(&file, true).map_err(|source| LogWriterError::file("fsync", path, source))

@@ -16,7 +16,9 @@ use trunkline_format::wal::{
 use super::*;
 use crate::log::{Log, LogError};
 use crate::new_cluster::MARKER;
-use crate::storage::KernelFiles;
+use crate::storage::{KernelFiles, WritableFiles};
+
+mod methods;
 
 const SYSTEM: u64 = 0x1234_5678_9ABC_DEF0;
 
@@ -35,6 +37,10 @@ fn options() -> LogWriterOptions {
         redo: Lsn(0x10_0000),
         buffers: 64 << 10,
         inserters: 8,
+        sync_method: WalSyncMethod::Fdatasync,
+        direct: false,
+        direct_init: false,
+        min_wal_size: 0,
         flushes: 4,
         wal_level: 0,
         full_page_writes: true,
@@ -48,10 +54,19 @@ fn instance() -> Aio {
 }
 
 fn open(aio: &Aio, folder: &Path, options: LogWriterOptions) -> Arc<LogWriter> {
+    let files = Arc::new(KernelFiles::new(aio));
+    try_open(aio, files, folder, options).expect("opens")
+}
+
+fn try_open(
+    aio: &Aio,
+    files: Arc<dyn WritableFiles>,
+    folder: &Path,
+    options: LogWriterOptions,
+) -> Result<Arc<LogWriter>, LogWriterError> {
     fs::create_dir_all(folder.join("pg_wal")).expect("made");
     fs::write(folder.join(MARKER), "").expect("written");
-    let files = Arc::new(KernelFiles::new(aio));
-    Arc::new(LogWriter::open(aio, files, folder, options).expect("opens"))
+    Ok(Arc::new(LogWriter::open(aio, files, folder, options)?))
 }
 
 /// `NOOP`: a record of the manager `XLOG` without meaning.
@@ -104,8 +119,13 @@ fn read(folder: &Path, from: Lsn) -> (Vec<Record>, Lsn) {
 
 #[test]
 fn records_of_many_threads_are_read_back_in_order() {
+    write_in_threads(options());
+}
+
+/// Writes a log in six threads, and reads it. Returns the number of fillers in it.
+fn write_in_threads(options: LogWriterOptions) -> usize {
     let (folder, aio) = (tempfile::tempdir().expect("a folder"), instance());
-    let log = open(&aio, folder.path(), options());
+    let log = open(&aio, folder.path(), options);
     let written: Arc<Mutex<Vec<Record>>> = Arc::default();
     let threads = (1..=6_u32).map(|thread| {
         let (log, aio, written) = (Arc::clone(&log), aio.clone(), Arc::clone(&written));
@@ -134,19 +154,26 @@ fn records_of_many_threads_are_read_back_in_order() {
     written.sort_by_key(|(place, ..)| place.start);
     assert_eq!(log.durable(), log.end());
     let (found, end) = read(folder.path(), Lsn(0x10_0028));
-    assert_eq!(found.len(), written.len());
-    assert!(found == written, "records differ");
+    // Fillers are the only records without a transaction.
+    let (records, fillers): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, xid, _)| *xid > 0);
+    assert_eq!(records.len(), written.len());
+    assert!(records == written, "records differ");
     assert_eq!(end, log.end());
     // More than two segments, so boundaries of both kinds were crossed.
     assert!(end.0 > 0x30_0000, "{end}");
+    fillers.len()
 }
 
 #[test]
 fn a_log_goes_on_behind_its_last_record() {
+    go_on_behind_the_end(options());
+}
+
+/// Opens a log many times, and goes on where it ends.
+fn go_on_behind_the_end(mut options: LogWriterOptions) {
     let (folder, aio) = (tempfile::tempdir().expect("a folder"), instance());
     let mut session = aio.session().expect("a session");
     let mut all = Vec::new();
-    let mut options = options();
     for round in 0..40_u32 {
         let log = open(&aio, folder.path(), options.clone());
         let mut inserter = Inserter::new(&log).expect("an inserter");
@@ -186,6 +213,58 @@ fn old_records_behind_the_end_are_erased() {
     let (found, end) = read(folder.path(), Lsn(0x10_0028));
     assert_eq!((found.len(), end), (11, place.end));
     assert_eq!(found[10].1, 500);
+}
+
+/// The last two digits of the names in `pg_wal`, in order.
+fn segments(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder.join("pg_wal")).expect("listed");
+    let names = entries.map(|entry| entry.expect("read").file_name().into_string().expect("text"));
+    let mut names: Vec<String> = names.map(|name| name[22..].to_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn old_segments_get_the_names_of_future_ones() {
+    let (folder, aio) = (tempfile::tempdir().expect("a folder"), instance());
+    let mut session = aio.session().expect("a session");
+    let options = LogWriterOptions { min_wal_size: 3 << 20, ..options() };
+    let log = open(&aio, folder.path(), options.clone());
+    let mut inserter = Inserter::new(&log).expect("an inserter");
+    let mut places = Vec::new();
+    // Up to the middle of segment 5.
+    while log.end() < Lsn(0x58_0000) {
+        places.push(insert(&log, (&mut session, &mut inserter), 7, &[7; 12_000]));
+    }
+    log.flush(&mut session, log.end()).expect("durable");
+    assert_eq!(segments(folder.path()), ["01", "02", "03", "04", "05"]);
+    let redo = places.iter().find(|place| place.start >= Lsn(0x50_0000)).expect("one").start;
+    let oldest = fs::read(folder.path().join("pg_wal/000000010000000000000001")).expect("read");
+    log.recycle_before(redo).expect("recycled");
+    assert_eq!(segments(folder.path()), ["05", "06", "07"], "as many as min_wal_size");
+    let recycled = fs::read(folder.path().join("pg_wal/000000010000000000000006")).expect("read");
+    assert!(recycled == oldest, "the oldest comes first, and keeps its contents");
+    // The old records are not read, neither from the page where the log ends nor from later ones.
+    let from = places.iter().filter(|place| place.start >= redo).count();
+    let (found, end) = read(folder.path(), redo);
+    assert_eq!((found.len(), end), (from, log.end()));
+    while log.end() < Lsn(0x68_0000) {
+        places.push(insert(&log, (&mut session, &mut inserter), 8, &[8; 11_111]));
+    }
+    log.flush(&mut session, log.end()).expect("durable");
+    let from = places.iter().filter(|place| place.start >= redo).count();
+    let (found, end) = read(folder.path(), redo);
+    assert_eq!((found.len(), end), (from, log.end()));
+    // A crash and a new start: the recycled segments behind the end go, since they could be taken for a gap later.
+    let (last, end) = (places[places.len() - 1].start, log.end());
+    drop((inserter, log));
+    let log = open(&aio, folder.path(), LogWriterOptions { last, end, redo, ..options });
+    assert_eq!(segments(folder.path()), ["05", "06"]);
+    // A file of another length is not recycled.
+    let short = folder.path().join("pg_wal/000000010000000000000005");
+    fs::File::options().write(true).open(&short).and_then(|file| file.set_len(9)).expect("cut");
+    log.recycle_before(last).expect("removed");
+    assert_eq!(segments(folder.path()), ["06"]);
 }
 
 #[test]

@@ -46,13 +46,13 @@ impl Waiters {
         waited
     }
 
-    /// Wakes the sessions that want no more than `durable`, and one that wants more than `written`.
-    pub(super) fn wake(&self, durable: Lsn, written: Lsn) {
+    /// Wakes the sessions that want no more than `durable`, and one that wants more than `claimed`.
+    pub(super) fn wake(&self, durable: Lsn, claimed: Lsn) {
         let mut is_chosen = false;
         for (session, wanted) in self.iter() {
             if wanted <= durable {
                 self.notifier.notify(session);
-            } else if wanted > written && !is_chosen {
+            } else if wanted > claimed && !is_chosen {
                 is_chosen = true;
                 self.notifier.notify(session);
             }

@@ -1,20 +1,19 @@
-//! The WAL that sessions insert into and flush.
+//! The WAL that sessions insert into: its parts, room for records, and segments.
 
 use std::fmt;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_aio::facade::thread::yield_now;
 use trunkline_aio::facade::{self, Mutex};
-use trunkline_aio::{Aio, Cancelled, PolledWait, Session};
+use trunkline_aio::{Aio, Cancelled, Session};
 use trunkline_format::wal::{ImagePolicy, LOG_PAGE_SIZE, LongHeader, UsablePositions};
 use trunkline_format::{Lsn, PgVersion};
 
 use super::error::LogWriterError;
-use super::flushes::{FlushStep, Flushes};
+use super::filler::Filler;
+use super::flushes::Flushes;
 use super::lane::Lane;
 use super::options::LogWriterOptions;
 use super::record_copy::PageIdentity;
@@ -23,8 +22,9 @@ use super::reservation::{LENGTH_MAX, Reservations, Reserved};
 use super::ring::Ring;
 use super::room::{FreeRoom, Room, worst_case_bytes};
 use super::segment_store::SegmentStore;
+use super::sync_method::{FlushMethod, WalSyncMethod};
+use super::sync_times::SyncTimes;
 use super::waiters::Waiters;
-use crate::log::{Log, LogError};
 use crate::new_cluster::MARKER;
 use crate::storage::WritableFiles;
 
@@ -39,14 +39,17 @@ pub struct LogWriter {
     pub(super) positions: UsablePositions,
     pub(super) reservations: Reservations,
     pub(super) ring: Ring,
-    room: facade::Arc<FreeRoom>,
-    segments: SegmentStore,
+    pub(super) room: facade::Arc<FreeRoom>,
+    pub(super) segments: SegmentStore,
     /// The end of the segments that exist.
     created: AtomicU64,
     /// The lane for creating segments. Its lock serializes creation.
     creator: Mutex<Lane>,
-    flushes: Flushes,
-    waiters: Waiters,
+    pub(super) flushes: Flushes,
+    pub(super) method: FlushMethod,
+    sync_times: Option<SyncTimes>,
+    pub(super) filler: Filler,
+    pub(super) waiters: Waiters,
     pub(super) redo: AtomicU64,
     /// Slots that no inserter has.
     pub(super) free_slots: Mutex<Vec<usize>>,
@@ -70,7 +73,8 @@ impl LogWriter {
     /// # Errors
     /// [`LogWriterError::NotOurs`]: the cluster was not created by [`crate::new_cluster`].
     /// [`LogWriterError::File`]: a segment is missing or can't be written. [`LogWriterError::Resources`]: the instance has
-    /// too few sessions or too little memory left.
+    /// too few sessions or too little memory left. [`LogWriterError::Direct`]: `pg_wal` doesn't support direct I/O as we
+    /// need it.
     pub fn open(
         aio: &Aio,
         files: Arc<dyn WritableFiles>,
@@ -82,16 +86,41 @@ impl LogWriter {
         let mut creator = Lane::new(aio)?;
         let lanes = (0..options.flushes.max(1)).map(|_| Lane::new(aio));
         let lanes = lanes.collect::<Result<_, _>>()?;
-        let segments = SegmentStore::new(files, &root.join("pg_wal"), timeline, segment_size);
+        let directory = root.join("pg_wal");
+        let segments = SegmentStore::new(files, &directory, timeline, segment_size)
+            .with_direct_init(options.direct_init);
         segments.erase_after(end, &mut creator)?;
         segments.sync(options.redo, end, &mut creator)?;
         // The segment that the last record ends in exists.
         let last = segment_size.segment_of(Lsn(end.0.saturating_sub(1)));
-        let created = segment_size.start_of(last + 1);
+        let mut created = segment_size.start_of(last + 1);
+        if options.direct && created == end {
+            // Its file system is asked about direct I/O.
+            segments.create(last + 1, &mut creator)?;
+            created = segment_size.start_of(last + 2);
+        }
         let buffers = options.buffers.clamp(64 << 10, segment_size.bytes());
         let ring = Ring::new((buffers as usize).next_multiple_of(LOG_PAGE_SIZE));
         let positions = UsablePositions::new(segment_size);
         let inserters = options.inserters.max(1);
+        let sync_times = match options.sync_method {
+            WalSyncMethod::Auto => Some(segments.measure(options.direct, &mut creator)?),
+            _ => None,
+        };
+        let sync_method = sync_times.map_or(options.sync_method, SyncTimes::best);
+        let writes_durably = sync_method == WalSyncMethod::OpenDatasync;
+        let method = match options.direct {
+            true => segments.direct_method(segment_size.segment_of(end), writes_durably)?,
+            false => FlushMethod::buffered(writes_durably),
+        };
+        // A flush may write the last block again, so that stays in the ring.
+        let kept = if method.is_direct() { method.block() } else { 0 };
+        let from = method.write_start(end);
+        if from < end {
+            let mut bytes = vec![0; (end.0 - from.0) as usize];
+            segments.read(from, &mut bytes, &mut creator)?;
+            ring.put(from, &bytes);
+        }
         Ok(Self {
             pages: PageIdentity {
                 version: VERSION,
@@ -99,13 +128,17 @@ impl LogWriter {
                 file: LongHeader::new(options.system_identifier, segment_size),
             },
             positions,
-            reservations: Reservations::new(positions.position(end), inserters),
-            room: facade::Arc::new(FreeRoom::new(ring.size())),
+            // One more, for fillers.
+            reservations: Reservations::new(positions.position(end), inserters + 1),
+            room: facade::Arc::new(FreeRoom::new(ring.size() - kept)),
             ring,
             segments,
             created: AtomicU64::new(created.0),
             creator: Mutex::new(creator),
-            flushes: Flushes::new(end, segment_size, lanes),
+            flushes: Flushes::new(end, segment_size, lanes, method.writes_overlap()),
+            method,
+            sync_times,
+            filler: Filler::default(),
             waiters: Waiters::new(aio.notifier()),
             redo: AtomicU64::new(options.redo.0),
             free_slots: Mutex::new((0..inserters).collect()),
@@ -192,7 +225,7 @@ impl LogWriter {
     }
 
     /// Whether every record for which there is room now has a file: all room is in the ring.
-    fn has_segments(&self) -> bool {
+    pub(super) fn has_segments(&self) -> bool {
         self.end().0 + self.ring.size() <= self.created.load(Ordering::SeqCst)
     }
 
@@ -210,12 +243,30 @@ impl LogWriter {
         if self.flushes.has_failed() { self.flushes.failure() } else { None }
     }
 
-    /// Removes the segments that are not needed for redo from `redo` on.
+    /// Recycles or removes the segments that are not needed for redo from `redo` on, where a checkpoint has begun that
+    /// the control file names. Segments are recycled until those from there on have `min_wal_size` bytes.
     ///
     /// # Errors
-    /// [`LogWriterError::File`]. The next call removes what was left.
-    pub(crate) fn remove_before(&self, redo: Lsn) -> Result<(), LogWriterError> {
-        self.segments.remove_before(redo)
+    /// [`LogWriterError::File`]. The next call takes what was left.
+    pub fn recycle_before(&self, redo: Lsn) -> Result<(), LogWriterError> {
+        let size = self.options.segment_size;
+        // No segment is created meanwhile.
+        let _creator = self.creator.lock();
+        let next = size.segment_of(Lsn(self.created.load(Ordering::SeqCst)));
+        let until = size.segment_of(redo) + self.options.min_wal_size / u64::from(size.bytes());
+        let next = self.segments.recycle_before(redo, next, until)?;
+        self.created.store(size.start_of(next).0, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// How long flushes took when the log was opened, if `wal_sync_method` is `auto`.
+    pub fn sync_times(&self) -> Option<SyncTimes> {
+        self.sync_times
+    }
+
+    /// How flushes make WAL durable. Never [`WalSyncMethod::Auto`].
+    pub fn sync_method(&self) -> WalSyncMethod {
+        self.method.sync_method()
     }
 
     fn create_segments_up_to(&self, end: u64) -> Result<(), LogWriterError> {
@@ -230,94 +281,6 @@ impl LogWriter {
             }
         }
         Ok(())
-    }
-
-    /// Makes the log durable up to `wanted`. If another flush is in flight and doesn't include it, begins one.
-    pub(super) fn flush_up_to(
-        &self,
-        session: &mut Session,
-        wanted: Lsn,
-    ) -> Result<(), LogWriterError> {
-        while self.flushes.durable() < wanted {
-            match self.flushes.step(wanted)? {
-                FlushStep::Begin(lane, flush) => self.run_flush(lane, flush, wanted)?,
-                FlushStep::Wait => {
-                    let done = || self.flushes.is_ready(wanted);
-                    if let Err(cancelled) = self.waiters.wait(session, wanted, done) {
-                        // This session may have been chosen to begin the next flush.
-                        self.wake();
-                        return Err(cancelled.into());
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes and syncs what is complete, at least up to `wanted` or the end of the segment.
-    fn run_flush(&self, mut lane: Lane, flush: u64, wanted: Lsn) -> Result<(), LogWriterError> {
-        let start = self.flushes.written();
-        let size = self.options.segment_size;
-        let segment = size.segment_of(start);
-        let end = self.wait_for_complete(wanted).min(size.start_of(segment + 1));
-        let opened = lane.segment(segment, flush, || self.segments.open(segment));
-        let opened = opened.map_err(|source| self.fail("open", segment, source))?;
-        let written = self.write(&mut lane, opened.file(), start, end);
-        written.map_err(|source| self.fail("write to", segment, source))?;
-        self.flushes.end_write(flush, segment, end);
-        self.room.give(end.0 - start.0);
-        self.wake();
-        let synced = lane.sync(opened.file(), false);
-        synced.map_err(|source| self.fail("fdatasync", segment, source))?;
-        self.flushes.end_sync(flush, opened.since(), lane);
-        self.wake();
-        Ok(())
-    }
-
-    /// Waits until all records that begin before `wanted` have been copied. Inserters wait for nothing while they
-    /// copy, so this is short. Returns up to where the log is complete.
-    fn wait_for_complete(&self, wanted: Lsn) -> Lsn {
-        loop {
-            let complete = self.complete();
-            if complete >= wanted {
-                return complete;
-            }
-            yield_now();
-        }
-    }
-
-    /// Writes a part of the log, and zeros up to the end of its last page.
-    fn write(
-        &self,
-        lane: &mut Lane,
-        file: &trunkline_aio::File,
-        start: Lsn,
-        end: Lsn,
-    ) -> io::Result<()> {
-        let offset = u64::from(self.options.segment_size.offset(start));
-        let length = end.0.next_multiple_of(LOG_PAGE_SIZE as u64) - start.0;
-        let records = end.0 - start.0;
-        lane.write(file, offset, length, |done, piece| {
-            let here = records.saturating_sub(done).min(piece.len() as u64) as usize;
-            let (records, zeros) = piece.split_at_mut(here);
-            self.ring.copy(Lsn(start.0 + done), records);
-            zeros.fill(0);
-        })
-    }
-
-    fn fail(&self, operation: &'static str, segment: u64, source: io::Error) -> LogWriterError {
-        let path = self.segments.path(segment);
-        let failure = LogWriterError::Failed { operation, path, source: Arc::new(source) };
-        self.flushes.fail(failure.clone());
-        self.waiters.wake_all();
-        self.requests.wake(Lsn(u64::MAX));
-        failure
-    }
-
-    fn wake(&self) {
-        let durable = self.flushes.durable();
-        self.waiters.wake(durable, self.flushes.written());
-        self.requests.wake(durable);
     }
 
     pub(super) fn policy(&self, redo: Lsn) -> ImagePolicy {
@@ -338,50 +301,6 @@ impl LogWriter {
     }
 }
 
-impl Log for LogWriter {
-    fn durable(&self) -> Lsn {
-        self.flushes.durable()
-    }
-
-    fn flush(&self, session: &mut Session, lsn: Lsn) -> Result<(), LogError> {
-        if lsn > self.end() {
-            return Err(LogError::beyond_end(lsn));
-        }
-        self.flush_up_to(session, lsn).map_err(|error| match error {
-            LogWriterError::Cancelled(_) => LogError::Cancelled,
-            other => LogError::Flush { wanted: lsn, source: io::Error::other(other) },
-        })
-    }
-
-    fn poll_flush(
-        &self,
-        context: &mut Context<'_>,
-        session: &mut Session,
-        wait: &mut PolledWait,
-        lsn: Lsn,
-    ) -> Poll<Result<(), LogError>> {
-        let failed = |source| LogError::Flush { wanted: lsn, source };
-        if lsn > self.end() {
-            return Poll::Ready(Err(LogError::beyond_end(lsn)));
-        }
-        if self.durable() < lsn {
-            self.requests.ask(lsn, context.waker());
-            let is_served = || self.requests.is_served();
-            let done = || self.durable() >= lsn || self.flushes.has_failed() || !is_served();
-            if std::task::ready!(session.poll_for(context, wait, done)).is_err() {
-                return Poll::Ready(Err(LogError::Cancelled));
-            }
-        }
-        if self.durable() >= lsn {
-            return Poll::Ready(Ok(()));
-        }
-        Poll::Ready(Err(failed(match self.flushes.failure() {
-            Some(failure) => io::Error::other(failure),
-            None => io::Error::other("no thread flushes the WAL for tasks"),
-        })))
-    }
-}
-
 /// Refuses a directory that we have not created.
 ///
 /// # Errors
@@ -397,6 +316,7 @@ pub(crate) fn check_marker(files: &dyn WritableFiles, root: &Path) -> Result<(),
 
 impl fmt::Debug for LogWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LogWriter({} of {} durable)", self.flushes.durable(), self.end())
+        let (durable, end) = (self.flushes.durable(), self.end());
+        write!(f, "LogWriter({durable} of {end} durable, {})", self.sync_method())
     }
 }

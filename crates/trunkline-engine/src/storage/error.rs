@@ -142,7 +142,7 @@ impl StorageError {
         match Errno::from_io_error(&source) {
             _ if source.kind() == io::ErrorKind::NotFound => Self::SegmentMissing { location },
             Some(Errno::LOOP) => Self::Link { path },
-            Some(Errno::INVAL | Errno::OPNOTSUPP) if direct => Self::direct(path),
+            _ if direct && Self::is_direct_unsupported(&source) => Self::direct(path),
             _ => Self::Io { operation: "open file", path, source },
         }
     }
@@ -156,13 +156,18 @@ impl StorageError {
         }
     }
 
+    /// Whether this error from open(2) with `O_DIRECT` means that the file system doesn't support direct I/O.
+    pub(crate) fn is_direct_unsupported(source: &io::Error) -> bool {
+        matches!(Errno::from_io_error(source), Some(Errno::INVAL | Errno::OPNOTSUPP))
+    }
+
     /// The error for a file that can't be opened for direct I/O.
-    pub(super) fn direct(path: PathBuf) -> Self {
+    pub(crate) fn direct(path: PathBuf) -> Self {
         Self::Direct { file_system: file_system_of(&path), path }
     }
 
     /// The error for a file whose direct I/O alignment is larger than a block.
-    pub(super) fn alignment(path: PathBuf, alignment: u32) -> Self {
+    pub(crate) fn alignment(path: PathBuf, alignment: u32) -> Self {
         Self::Alignment { file_system: file_system_of(&path), path, alignment }
     }
 

@@ -5,7 +5,7 @@
 //!   counters, commits in progress, commit log, pages
 //!   CHECKPOINT_ONLINE   flushed
 //!   control file        redo would now start at CHECKPOINT_REDO
-//!   segments before it are removed
+//!   segments before it are recycled or removed
 //! ```
 
 use trunkline_format::control::Checkpoint;
@@ -26,7 +26,7 @@ impl WriteSession {
     ///
     /// # Errors
     /// [`WritableClusterError`]. Redo would start at the checkpoint before, unless the error is that an old segment of
-    /// the WAL could not be removed; the next checkpoint tries that again.
+    /// the WAL could not be recycled or removed; the next checkpoint tries that again.
     pub fn checkpoint(&mut self) -> Result<CheckpointReport, WritableClusterError> {
         let shared = std::sync::Arc::clone(&self.shared);
         let mut state = shared.checkpoint.lock();
@@ -47,7 +47,7 @@ impl WriteSession {
         checkpoint.location = place.start;
         let control = ControlFile { checkpoint, ..state.control };
         state.write(control)?;
-        shared.log.remove_before(redo)?;
+        shared.log.recycle_before(redo)?;
         Ok(report)
     }
 
@@ -60,6 +60,7 @@ impl WriteSession {
         if !shared.commit_gate.wait_for_earlier() {
             return Err(WritableClusterError::PanickedCommit);
         }
+        shared.log.insert_no_more_fillers(self.backend.session())?;
         let redo = shared.log.next_record();
         let report = self.write_all(&mut state)?;
         let mut room = self.changer.room(self.backend.session(), (1, 0, RECORD))?;

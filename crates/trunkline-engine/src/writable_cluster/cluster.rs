@@ -207,6 +207,10 @@ fn open_log(
         buffers: options.wal_buffers,
         // One for the cluster's own session.
         inserters: options.sessions + 1,
+        sync_method: options.wal_sync_method,
+        direct: options.wal_direct,
+        direct_init: options.wal_init_direct,
+        min_wal_size: options.min_wal_size,
         flushes: options.flushes,
         full_page_writes: options.full_page_writes,
         compresses: options.wal_compression,

@@ -5,18 +5,27 @@ use std::time::Duration;
 
 use trunkline_format::BLOCK_SIZE;
 
+use crate::log_writer::WalSyncMethod;
 use crate::replay::REPLAY_MEMORY_MIN;
 use crate::settings::Settings;
 
 /// How a cluster is opened for writing.
 #[derive(Debug, Clone)]
 pub struct WritableClusterOptions {
-    /// Settings of the engine: `shared_buffers`, `io_method` and its limits, `max_sessions`, `io_direct`.
+    /// Settings of the engine: `shared_buffers`, `io_method` and its limits, `max_sessions`, and `io_direct` for relations.
     pub settings: Settings,
     /// The number of [`WriteSession`](super::WriteSession)s that can exist at once.
     pub sessions: usize,
     /// `wal_buffers` in bytes ([`LogWriterOptions::buffers`](crate::log_writer::LogWriterOptions::buffers)).
     pub wal_buffers: u32,
+    /// `wal_sync_method`.
+    pub wal_sync_method: WalSyncMethod,
+    /// Whether the WAL is written with direct I/O. PostgreSQL's `debug_io_direct` calls this `wal`.
+    pub wal_direct: bool,
+    /// Whether new segments of the WAL are filled with direct I/O. PostgreSQL's `debug_io_direct` calls this `wal_init`.
+    pub wal_init_direct: bool,
+    /// `min_wal_size` in bytes: up to this size, checkpoints recycle old segments instead of removing them.
+    pub min_wal_size: u64,
     /// The maximum number of concurrent flushes of the WAL.
     pub flushes: usize,
     /// `full_page_writes`.
@@ -44,6 +53,10 @@ impl WritableClusterOptions {
             settings,
             sessions: 64,
             wal_buffers: 4 << 20,
+            wal_sync_method: WalSyncMethod::Fdatasync,
+            wal_direct: false,
+            wal_init_direct: false,
+            min_wal_size: 80 << 20,
             flushes: 1,
             full_page_writes: true,
             wal_compression: false,

@@ -53,6 +53,8 @@ pub mod xlog_operation {
     pub const CHECKPOINT_SHUTDOWN: u8 = 0x00;
     /// A checkpoint is complete.
     pub const CHECKPOINT_ONLINE: u8 = 0x10;
+    /// A record without meaning.
+    pub const NOOP: u8 = 0x20;
     /// OIDs below a number may be in use.
     pub const NEXT_OID: u8 = 0x30;
     /// An image of a page before its first change that is not logged.

@@ -2,13 +2,12 @@
 
 use trunkline_aio::facade::random::Rng;
 use trunkline_aio::facade::{Arc, Mutex, sched, thread};
-use trunkline_format::Lsn;
 use trunkline_sim::{Disk, FaultPlan, Rates};
 
-use crate::disk_log::{Client, DiskLog, Known, check};
+use crate::disk_log::{Client, DiskLog, FIRST, Known, Place, Way, check, fillers};
 
-/// Number of seeds of each test.
-const SEEDS: u64 = 40;
+/// Number of seeds of each test, for each way of making WAL durable.
+const SEEDS: u64 = 30;
 
 /// Crashes of each run.
 const CRASHES: u64 = 12;
@@ -27,23 +26,32 @@ fn work(client: &mut Client, number: u32, rng: &mut Rng) {
     }
 }
 
+/// What happened in some runs.
+#[derive(Debug, Default)]
+struct Overlap {
+    /// The number of fillers in the logs before their crashes.
+    fillers: usize,
+    /// The number of writes that began while another one was in flight.
+    overlapping: u64,
+}
+
 /// Crashes copies of the disk while clients write, and checks each copy. Then the last copy's log goes on.
-fn run(seed: u64, rates: Rates) {
+fn run(seed: u64, rates: Rates, way: Way, overlap: &Mutex<Overlap>) {
     let rng = &mut Rng::new(seed);
     let mut disk = Arc::new(Disk::new());
     let plan = FaultPlan::random(seed, rates);
-    let mut at = (Lsn(0), Lsn(0x10_0000));
+    let mut at = Place::START;
     let mut survivors = Vec::new();
     for _ in 0..2 {
         // A log that can't be opened because of a fault can be opened later.
         let log = loop {
-            match DiskLog::open(&disk, &plan, rng, at) {
+            match DiskLog::open(&disk, &plan, rng, way, at) {
                 Ok(log) => break log,
                 Err(error) => assert!(plan.struck() > 0, "{error}"),
             }
         };
         let known =
-            Arc::new(Mutex::new(Known { written: survivors.clone(), acknowledged: at.1.0 }));
+            Arc::new(Mutex::new(Known { written: survivors.clone(), acknowledged: at.end.0 }));
         let clients = log.run_clients(3, rng, &known, work);
         let mut crashed = Vec::new();
         for _ in 0..1 + rng.below(CRASHES) {
@@ -54,29 +62,41 @@ fn run(seed: u64, rates: Rates) {
         }
         clients.into_iter().for_each(|client| client.join().expect("no panic"));
         let written = known.lock().written.clone();
-        let (last, end) = (crashed.iter())
-            .map(|(copy, acknowledged)| check(copy, *acknowledged, &written))
+        let before = at.end;
+        at = (crashed.iter())
+            .map(|(copy, acknowledged)| check(copy, FIRST, *acknowledged, &written))
             .last()
             .expect("a crash");
         if plan.struck() == 0 {
             // Nothing has failed, so all that was flushed is there.
             let acknowledged = known.lock().acknowledged;
-            assert!(acknowledged > at.1.0);
-            check(&disk, acknowledged, &written);
+            assert!(acknowledged > before.0);
+            check(&disk, FIRST, acknowledged, &written);
         }
         // The crashed log goes on, in a new instance.
+        overlap.lock().overlapping += *log.overlapping.lock();
+        overlap.lock().fillers += fillers(&disk);
         drop(log);
-        survivors = written.into_iter().filter(|record| record.place.end <= end).collect();
-        at = (last, end);
+        survivors = written.into_iter().filter(|record| record.place.end <= at.end).collect();
         let (copy, _) = crashed.pop().expect("a crash");
         disk = Arc::new(copy);
     }
 }
 
+/// Runs each way of making WAL durable with some seeds.
 fn run_seeds(first: u64, rates: Rates) {
-    for seed in first..first + SEEDS {
-        let report = sched::run(sched::Config::new(seed), move || run(seed, rates));
-        report.unwrap_or_else(|failure| panic!("{failure}"));
+    for way in Way::ALL {
+        let overlap = Arc::new(Mutex::new(Overlap::default()));
+        for seed in first..first + SEEDS {
+            let overlap = Arc::clone(&overlap);
+            let report =
+                sched::run(sched::Config::new(seed), move || run(seed, rates, way, &overlap));
+            report.unwrap_or_else(|failure| panic!("{way:?}, seed {seed}: {failure}"));
+        }
+        // Otherwise the runs would show nothing about flushes beside each other.
+        let overlap = overlap.lock();
+        assert_eq!(overlap.overlapping > 10, way.overlaps(), "{way:?}: {overlap:?}");
+        assert_eq!(overlap.fillers > 10, way.overlaps(), "{way:?}: {overlap:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use trunkline_aio::facade::{Arc, Mutex, thread};
 use trunkline_aio::{Aio, Builder, MethodKind, Session};
 use trunkline_engine::log::Log;
 use trunkline_engine::log_writer::{
-    Inserter, LogWriter, LogWriterError, LogWriterOptions, RecordLocation,
+    Inserter, LogWriter, LogWriterError, LogWriterOptions, RecordLocation, WalSyncMethod,
 };
 use trunkline_engine::new_cluster::MARKER;
 use trunkline_format::wal::{
@@ -15,7 +15,9 @@ use trunkline_format::wal::{
     SegmentName, SegmentSize,
 };
 use trunkline_format::{Fork, Lsn, PageBytes};
-use trunkline_sim::{Disk, FaultPlan, SimExecutor, SimFiles, SimMethod};
+use trunkline_sim::{Disk, FaultPlan, SimFiles, SimMethod};
+
+use crate::device::Device;
 
 /// Where the first record begins: behind the header of the second segment.
 pub(crate) const FIRST: Lsn = Lsn(0x10_0028);
@@ -45,23 +47,64 @@ pub(crate) struct Known {
     pub(crate) acknowledged: u64,
 }
 
+/// How WAL is made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub(crate) sync_method: WalSyncMethod,
+    pub(crate) direct: bool,
+}
+
+impl Way {
+    /// Each method, through the page cache and past it.
+    pub(crate) const ALL: [Self; 4] = [
+        Self { sync_method: WalSyncMethod::Fdatasync, direct: false },
+        Self { sync_method: WalSyncMethod::Fdatasync, direct: true },
+        Self { sync_method: WalSyncMethod::OpenDatasync, direct: false },
+        Self { sync_method: WalSyncMethod::OpenDatasync, direct: true },
+    ];
+
+    /// Whether writes may overlap.
+    pub(crate) fn overlaps(self) -> bool {
+        self != Self::ALL[0]
+    }
+}
+
+/// Where a log ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Where it is read from.
+    pub(crate) redo: Lsn,
+    /// The start of the last record.
+    pub(crate) last: Lsn,
+    /// Its end.
+    pub(crate) end: Lsn,
+}
+
+impl Place {
+    /// A log without records.
+    pub(crate) const START: Self = Self { redo: FIRST, last: Lsn(0), end: Lsn(0x10_0000) };
+}
+
 /// An instance and a log on a disk.
 pub(crate) struct DiskLog {
     pub(crate) aio: Aio,
     pub(crate) log: std::sync::Arc<LogWriter>,
+    /// The number of writes that began while another one was in flight.
+    pub(crate) overlapping: Arc<Mutex<u64>>,
 }
 
 impl DiskLog {
-    /// Opens a log that ends at `end`, with the last record at `last`.
+    /// Opens a log, to go on where it ends.
     pub(crate) fn open(
         disk: &Arc<Disk>,
         plan: &FaultPlan,
         rng: &mut Rng,
-        (last, end): (Lsn, Lsn),
+        way: Way,
+        Place { redo, last, end }: Place,
     ) -> Result<Self, LogWriterError> {
-        let builder = Builder::new()
-            .region_bytes(4 << 20)
-            .executor(Arc::new(SimExecutor::new(disk, plan.clone())));
+        let overlapping = Arc::default();
+        let device = Device::new(disk, plan, rng, &overlapping);
+        let builder = Builder::new().region_bytes(4 << 20).executor(Arc::new(device));
         let builder = match rng.below(2) {
             0 => builder.method(MethodKind::Sync),
             _ => {
@@ -76,8 +119,12 @@ impl DiskLog {
             segment_size: segment_size(),
             end,
             last,
-            redo: Lsn(0x10_0000),
+            redo,
             buffers: 64 << 10,
+            sync_method: way.sync_method,
+            direct: way.direct,
+            direct_init: way.direct,
+            min_wal_size: 3 << 20,
             inserters: 8,
             flushes: 1 + rng.below(4) as usize,
             wal_level: 0,
@@ -88,7 +135,7 @@ impl DiskLog {
         disk.create(&format!("{ROOT}/{MARKER}"), 1, &[]);
         let files = std::sync::Arc::new(SimFiles::new(&aio, disk));
         let log = LogWriter::open(&aio, files, Path::new(ROOT), options)?;
-        Ok(Self { aio, log: std::sync::Arc::new(log) })
+        Ok(Self { aio, log: std::sync::Arc::new(log), overlapping })
     }
 
     /// A session that inserts records and flushes them.
@@ -168,6 +215,11 @@ impl Client {
         Ok(place)
     }
 
+    /// Recycles the segments before `redo`, as a checkpoint does at its end.
+    pub(crate) fn recycle_before(&self, redo: Lsn) {
+        self.log.recycle_before(redo).expect("recycled");
+    }
+
     /// Flushes the log, and notes that this was acknowledged.
     pub(crate) fn flush(&mut self, end: Lsn) -> Result<(), trunkline_engine::log::LogError> {
         self.log.flush(&mut self.session, end)?;
@@ -177,10 +229,10 @@ impl Client {
     }
 }
 
-/// Passes what a reader of the log finds to `use_event`, up to the end.
-pub(crate) fn for_each_event(disk: &Disk, mut use_event: impl FnMut(&LogEvent<'_>)) {
+/// Passes what a reader of the log finds from `redo` on to `use_event`, up to the end.
+pub(crate) fn for_each_event(disk: &Disk, redo: Lsn, mut use_event: impl FnMut(&LogEvent<'_>)) {
     let mut bytes = Vec::new();
-    let first = segment_size().segment_of(FIRST);
+    let first = segment_size().segment_of(redo);
     for segment in first.. {
         let name = SegmentName::of(1, segment, segment_size());
         let name = format!("{FOLDER}/{name}");
@@ -190,7 +242,7 @@ pub(crate) fn for_each_event(disk: &Disk, mut use_event: impl FnMut(&LogEvent<'_
         bytes.extend(disk.content(&name));
     }
     let log = LogIdentity { segment_size: segment_size(), system_identifier: Some(SYSTEM) };
-    let mut reader = LogReader::new(log, FIRST);
+    let mut reader = LogReader::new(log, redo);
     let chunk = LogChunk { start: segment_size().start_of(first), bytes: &bytes };
     while let Some(event) = reader.next(&chunk) {
         use_event(&event);
@@ -200,10 +252,10 @@ pub(crate) fn for_each_event(disk: &Disk, mut use_event: impl FnMut(&LogEvent<'_
     }
 }
 
-/// The records on a disk, and where they end.
-pub(crate) fn read(disk: &Disk) -> (Vec<Written>, Lsn) {
+/// The records on a disk from `redo` on, and where they end.
+pub(crate) fn read(disk: &Disk, redo: Lsn) -> (Vec<Written>, Lsn) {
     let mut found: Vec<Written> = Vec::new();
-    for_each_event(disk, |event| match event {
+    for_each_event(disk, redo, |event| match event {
         LogEvent::Record(record) => found.push(Written {
             place: RecordLocation { start: record.start, end: record.end },
             xid: record.record.header().xid,
@@ -216,16 +268,28 @@ pub(crate) fn read(disk: &Disk) -> (Vec<Written>, Lsn) {
     (found, end)
 }
 
-/// Checks what is on a disk after a crash: all that was acknowledged, and nothing that was not inserted.
-pub(crate) fn check(disk: &Disk, acknowledged: u64, written: &[Written]) -> (Lsn, Lsn) {
-    let (found, end) = read(disk);
+/// Whether a flush has inserted a record to end its block. Clients' records have a transaction.
+fn is_filler(record: &Written) -> bool {
+    record.xid == 0 && record.data.iter().all(|byte| *byte == 0)
+}
+
+/// The number of fillers on a disk.
+pub(crate) fn fillers(disk: &Disk) -> usize {
+    read(disk, FIRST).0.iter().filter(|record| is_filler(record)).count()
+}
+
+/// Checks what is on a disk after a crash, from `redo` on: all that was acknowledged, and nothing that was not inserted.
+pub(crate) fn check(disk: &Disk, redo: Lsn, acknowledged: u64, written: &[Written]) -> Place {
+    let (mut found, end) = read(disk, redo);
+    let last = found.last().map_or(Lsn(0), |last| last.place.start);
+    found.retain(|record| !is_filler(record));
     assert!(end.0 >= acknowledged, "the log ends at {end}, but {acknowledged:X} was acknowledged");
-    let mut expected: Vec<&Written> = written.iter().collect();
+    let mut expected: Vec<&Written> =
+        written.iter().filter(|record| record.place.start >= redo).collect();
     expected.sort_by_key(|record| record.place.start);
     for (found, expected) in found.iter().zip(&expected) {
         assert!(&found == expected, "{:?} instead of {:?}", found.place, expected.place);
     }
     assert!(found.len() <= expected.len(), "{} records of {}", found.len(), expected.len());
-    let last = found.last().map_or(Lsn(0), |last| last.place.start);
-    (last, end)
+    Place { redo, last, end }
 }

@@ -7,7 +7,7 @@ use trunkline_format::wal::{LogEvent, RelFileLocator};
 use trunkline_format::{Lsn, Oid};
 use trunkline_sim::{Disk, FaultPlan};
 
-use crate::disk_log::{DiskLog, Known, for_each_event};
+use crate::disk_log::{DiskLog, FIRST, Known, Place, Way, for_each_event};
 
 /// Number of seeds.
 const SEEDS: u64 = 60;
@@ -25,8 +25,9 @@ fn relation() -> RelFileLocator {
 fn run(seed: u64) {
     let rng = &mut Rng::new(seed);
     let disk = Arc::new(Disk::new());
-    let log =
-        DiskLog::open(&disk, &FaultPlan::none(), rng, (Lsn(0), Lsn(0x10_0000))).expect("opens");
+    let way = Way::ALL[(seed % 4) as usize];
+    let log = DiskLog::open(&disk, &FaultPlan::none(), rng, way, Place::START);
+    let log = log.expect("opens");
     let known = Arc::new(Mutex::new(Known::default()));
     let clients = log.run_clients(3, rng, &known, |client, number, _| {
         let mut page = Box::new([0; 8192]);
@@ -45,7 +46,7 @@ fn run(seed: u64) {
     let mut client = log.client(&known);
     client.flush(log.log.end()).expect("durable");
     let (mut redo, mut changed, mut images) = (Lsn(0), [Lsn(0); 4], 0);
-    for_each_event(&disk, |event| {
+    for_each_event(&disk, FIRST, |event| {
         let LogEvent::Record(found) = event else { return };
         if found.record.header().operation() == CHECKPOINT_REDO {
             redo = found.start;

@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use trunkline_aio::facade::random::Rng;
 use trunkline_aio::facade::{env, thread};
+use trunkline_aio::{Builder, OpenOptions};
 use trunkline_engine::heap_writer::HeapWriter;
+use trunkline_engine::log_writer::WalSyncMethod;
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::RelationLocator;
 use trunkline_engine::writable_cluster::{
@@ -84,12 +86,31 @@ pub(crate) fn options(scratch: &Path, seed: u64) -> WritableClusterOptions {
     for (name, value) in [("shared_buffers", "400kB"), ("io_method", method)] {
         settings.set(name, value).expect("a setting");
     }
+    // Independent of the others, since few seeds are tried.
+    let way = Rng::new(seed).below(4);
+    let is_direct = way >= 2 && has_direct_io(scratch);
     WritableClusterOptions {
         flushes: 1 + (seed / 3 % 3) as usize,
+        wal_sync_method: WalSyncMethod::ALL[(way % 2) as usize],
+        wal_direct: is_direct,
+        wal_init_direct: is_direct,
+        min_wal_size: 4 << 20,
         wal_buffers: 512 << 10,
         wal_consistency_checking: true,
         ..WritableClusterOptions::new(settings, scratch.to_owned())
     }
+}
+
+/// Whether the file system of a folder has direct I/O.
+fn has_direct_io(folder: &Path) -> bool {
+    let aio = Builder::new().start().expect("started");
+    let path = folder.join("direct");
+    let options = OpenOptions { write: true, create: true, direct: true, no_follow: true };
+    let opened = aio.open(&path, options);
+    if let Err(error) = &opened {
+        println!("no direct I/O in \"{}\": {error}", folder.display());
+    }
+    opened.is_ok()
 }
 
 /// Does nothing unless another test has started it.
