@@ -19,7 +19,7 @@
 //! parent.
 //!
 //! **Unique indexes.** All inserts of a key lock the first leaf that may have it, and keep the lock until the entry is there. The caller
-//! gets the rows with an equal key, looks at them without any lock, and tries again with those that are dead for all.
+//! gets the rows with an equal key, looks at them without any lock, and tries again without those that are gone.
 //!
 //! **Not here:** deduplication, deletion of entries and pages, and the free space map: each split extends the index.
 //!
@@ -123,6 +123,7 @@ impl BtreeWriter {
         self.index.layout().equal_columns(&entry, &entry).map_err(value)?;
         let unique = Unique::of(self.index.layout(), &entry, uniqueness).map_err(value)?;
         self.make_first_root(session)?;
+        let unique = unique.as_ref();
         let insertion = Insertion { tuple: &tuple, entry, level: 0, child: None, unique };
         match self.place(session, &insertion)? {
             Placed::Inserted { lsn } => Ok(Inserted::Done { lsn }),

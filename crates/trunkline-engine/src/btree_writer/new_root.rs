@@ -16,6 +16,7 @@ use super::locked_pages::{LockedPages, Part, pin};
 use super::placement::Insertion;
 use super::writer::BtreeWriter;
 use crate::heap_writer::HeapSession;
+use crate::pool::ReadError;
 use crate::settings::ExtendMethod;
 
 /// The left half of a split that isn't finished.
@@ -44,7 +45,11 @@ impl BtreeWriter {
         all_equal_image: bool,
     ) -> Result<(), BtreeWriteError> {
         let relation = self.index.relation();
-        let pins = session.backend.extend(relation, 1, ExtendMethod::default())?;
+        // An attempt that failed may have left an empty page.
+        let pins = match relation.blocks().map_err(ReadError::from)? {
+            0 => session.backend.extend(relation, 1, ExtendMethod::default())?,
+            _ => pin(session, relation, &[0])?,
+        };
         let mut room = session.room_for_pages(1, 0)?;
         let mut pages = LockedPages::lock(session, relation, &pins)?;
         if pages.get(0).is_none_or(|page| !is_new(page)) {

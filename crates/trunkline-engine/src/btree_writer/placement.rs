@@ -31,7 +31,7 @@ pub(super) struct Insertion<'i> {
     pub(super) level: u32,
     /// The left half of the split that a downlink completes.
     pub(super) child: Option<BlockNo>,
-    pub(super) unique: Option<Unique<'i>>,
+    pub(super) unique: Option<&'i Unique>,
 }
 
 impl<'i> Insertion<'i> {
@@ -57,6 +57,9 @@ pub(super) enum Placed {
     /// Another session has completed the child's split.
     IsComplete,
 }
+
+/// The most pages that a record changes: of a split of a page above the leaves, both halves, the right sibling and the child.
+const CHANGED_MAX: usize = 4;
 
 /// The pages that an attempt locks.
 struct Wanted {
@@ -84,7 +87,8 @@ struct Destination {
     block: BlockNo,
     item: u16,
     right: Option<BlockNo>,
-    split: Option<Split>,
+    /// The split that makes space for it, and the new page.
+    split: Option<(Split, BlockNo)>,
 }
 
 /// What an attempt has found.
@@ -96,8 +100,8 @@ enum Outcome {
     Right(BlockNo),
     /// This page has an unfinished split.
     Unfinished(BlockNo),
-    /// This page may have the key, too.
-    Chain(BlockNo),
+    /// The last of these pages may have the key, too, or is on the way to one that may.
+    Chain(Vec<BlockNo>),
     /// The page is full. Its right sibling is needed for the split.
     Full(Option<BlockNo>),
 }
@@ -158,7 +162,8 @@ impl BtreeWriter {
                     wanted = Wanted::at(right);
                 }
                 Outcome::Unfinished(left) => self.finish_split(session, left, insertion.level)?,
-                Outcome::Chain(next) => wanted.chain.push(next),
+                // The pages as they are linked now: a page may have been split since, and locks go from left to right.
+                Outcome::Chain(chain) => wanted = Wanted { chain, split: None },
                 Outcome::Full(right) => wanted.split = Some((self.new_page(session)?, right)),
             }
         }
@@ -174,7 +179,8 @@ impl BtreeWriter {
         let pins = pin(session, &relation, blocks)?;
         // The data of a split are less than two pages.
         let data = insertion.tuple.len() + if wanted.split.is_some() { 2 * BLOCK_SIZE } else { 0 };
-        let mut room = session.room_for_pages(pins.len() as u64, data)?;
+        // Most of a chain is only looked at.
+        let mut room = session.room_for_pages(pins.len().min(CHANGED_MAX) as u64, data)?;
         let mut pages = LockedPages::lock(session, &relation, &pins)?;
         if let Some(child) = insertion.child
             && let Some(page) = pages.get(child)
@@ -195,9 +201,8 @@ impl BtreeWriter {
                 let lsn = insert(session, &mut room, &mut pages, (insertion, &destination))?;
                 Ok(Outcome::Ended(Placed::Inserted { lsn }))
             }
-            Some(planned) => {
-                let Some((new, _)) = wanted.split else { return Ok(Outcome::Full(None)) };
-                let blocks = (block, new, destination.right);
+            Some((planned, new)) => {
+                let blocks = (block, *new, destination.right);
                 let lsn = split(session, &mut room, &mut pages, (insertion, planned, blocks))?;
                 self.spare = None;
                 Ok(Outcome::Split(lsn, block))
@@ -215,10 +220,11 @@ impl BtreeWriter {
         let layout = self.index.layout();
         let Some(&first) = wanted.chain.first() else { unreachable!("a chain is never empty") };
         let (mut block, mut rows, mut found) = (first, Vec::new(), None);
-        let mut steps = RightSteps::default();
+        let (mut steps, mut visited) = (RightSteps::default(), Vec::new());
         loop {
             let at = |fault| self.fault(block, fault);
-            let Some(bytes) = pages.get(block) else { return Ok(Err(Outcome::Chain(block))) };
+            visited.push(block);
+            let Some(bytes) = pages.get(block) else { return Ok(Err(Outcome::Chain(visited))) };
             let page = self.open(block, bytes, insertion.level)?;
             if page.is_split_incomplete() && !page.is_ignored() {
                 return Ok(Err(Outcome::Unfinished(block)));
@@ -279,7 +285,7 @@ impl BtreeWriter {
         let at = |fault| self.fault(block, fault);
         let split = Split::of(self.index.layout(), &page, (item, insertion.tuple)).map_err(at)?;
         match split {
-            Some(_) => Ok(Ok(Destination { block, item, right, split })),
+            Some(split) => Ok(Ok(Destination { block, item, right, split: Some((split, new)) })),
             None => Err(BtreeWriteError::NoSplit {
                 location: self.index.relation().location(block),
                 size: insertion.tuple.len(),

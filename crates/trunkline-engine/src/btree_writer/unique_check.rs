@@ -13,9 +13,11 @@ use trunkline_format::btree::{BtreePage, Entry, Fault, KeyLayout};
 pub enum Uniqueness<'r> {
     /// They are not.
     NotChecked,
-    /// They are, except for these, which the caller has found dead for all transactions.
+    /// They are, except for those that the caller has found gone: their insertion has aborted, or their deletion has
+    /// committed or is this transaction's own. A snapshot that still sees such a row doesn't matter.
     Checked {
-        /// Rows that don't count.
+        /// Rows that don't count. They must not be removed from the table before the insert returns, since another row could
+        /// get the same TID.
         ignored: &'r [Tid],
         /// Whether a key with a null can be equal to another (`NULLS NOT DISTINCT`).
         nulls_are_equal: bool,
@@ -23,17 +25,18 @@ pub enum Uniqueness<'r> {
 }
 
 /// A check that is needed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Unique<'r> {
-    ignored: &'r [Tid],
+#[derive(Debug)]
+pub(super) struct Unique {
+    /// In ascending order.
+    ignored: Vec<Tid>,
 }
 
-impl<'r> Unique<'r> {
+impl Unique {
     /// `None` if no other row can be in the way of the entry.
     pub(super) fn of(
         layout: &KeyLayout,
         entry: &Entry<'_>,
-        uniqueness: Uniqueness<'r>,
+        uniqueness: Uniqueness<'_>,
     ) -> Result<Option<Self>, Fault> {
         let Uniqueness::Checked { ignored, nulls_are_equal } = uniqueness else { return Ok(None) };
         for value in entry.attributes(layout.keys()) {
@@ -41,13 +44,15 @@ impl<'r> Unique<'r> {
                 return Ok(None);
             }
         }
+        let mut ignored = ignored.to_vec();
+        ignored.sort_unstable();
         Ok(Some(Self { ignored }))
     }
 
     /// Adds the rows of the entries with this key, from line pointer `item` on, that are in the way. Returns whether there may be
     /// more on the next page.
     pub(super) fn collect(
-        self,
+        &self,
         layout: &KeyLayout,
         page: &BtreePage<'_>,
         (item, key): (u16, &Entry<'_>),
@@ -62,7 +67,7 @@ impl<'r> Unique<'r> {
             }
             // All rows of a dead entry are dead.
             if !entry.is_dead() {
-                rows.extend(entry.rows().filter(|row| !self.ignored.contains(row)));
+                rows.extend(entry.rows().filter(|row| self.ignored.binary_search(row).is_err()));
             }
         }
         page.high_key()?.map_or(Ok(false), |high| is_equal(&high))

@@ -30,6 +30,8 @@ use crate::storage::{KernelFiles, Layout, WritableFiles};
 
 /// Page memory of a lane, and of a thread of a recovery, in bytes.
 const LANE_BYTES: usize = 256 << 10;
+/// The least `wal_buffers` in bytes. A record takes up to half of them: a split of a B-tree page has four images.
+const WAL_BUFFERS_MIN: u32 = 128 << 10;
 /// Lanes besides those of flushes: creation of segments, control file, commit log, and one to spare.
 const OTHER_LANES: usize = 4;
 
@@ -204,7 +206,7 @@ fn open_log(
         unreachable!("the control file was checked when it was read");
     };
     let log = LogWriterOptions {
-        buffers: options.wal_buffers,
+        buffers: options.wal_buffers.max(WAL_BUFFERS_MIN),
         // One for the cluster's own session.
         inserters: options.sessions + 1,
         sync_method: options.wal_sync_method,

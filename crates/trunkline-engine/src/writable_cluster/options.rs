@@ -16,7 +16,7 @@ pub struct WritableClusterOptions {
     pub settings: Settings,
     /// The number of [`WriteSession`](super::WriteSession)s that can exist at once.
     pub sessions: usize,
-    /// `wal_buffers` in bytes ([`LogWriterOptions::buffers`](crate::log_writer::LogWriterOptions::buffers)).
+    /// `wal_buffers` in bytes, at least 128 kB ([`LogWriterOptions::buffers`](crate::log_writer::LogWriterOptions::buffers)).
     pub wal_buffers: u32,
     /// `wal_sync_method`.
     pub wal_sync_method: WalSyncMethod,
