@@ -24,7 +24,7 @@ use super::reservation::{Reservations, Reserved};
 static ZEROS: [u8; 2 * LOG_PAGE_SIZE] = [0; 2 * LOG_PAGE_SIZE];
 
 /// How often a filler is tried while others insert records.
-const ATTEMPTS: usize = 1000;
+const ATTEMPTS: usize = 16;
 
 /// The largest main data with a header of two bytes.
 const SHORT_DATA_MAX: u64 = 255;

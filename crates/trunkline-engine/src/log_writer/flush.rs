@@ -61,12 +61,15 @@ impl LogWriter {
         let opened = opened.map_err(|source| self.fail("open", segment, source))?;
         let mut end = self.wait_for_complete(wanted);
         let segment_end = size.start_of(segment + 1);
-        if flush.closes_block
-            && end < segment_end
-            && let Some(closed) = self.end_block()
-        {
-            self.wait_for_complete(closed);
-            end = closed;
+        if flush.closes_block && end < segment_end {
+            end = match self.end_block() {
+                Some(closed) => {
+                    self.wait_for_complete(closed);
+                    closed
+                }
+                // Others have inserted records meanwhile.
+                None => self.complete(),
+            };
         }
         let end = end.min(segment_end);
         let is_closed = self.method.writes_overlap() && end.0.is_multiple_of(self.method.block());

@@ -93,7 +93,8 @@ impl Lane {
     }
 
     /// Writes `length` bytes at `offset`, which `fill` puts into the memory piece by piece. The number that it
-    /// gets is the number of bytes before the piece. With `is_durable`, the bytes are durable when this returns.
+    /// gets is the number of bytes before the piece. With `is_durable`, the bytes are durable when this returns: several
+    /// pieces by one sync, since durable writes one after the other would take longer.
     ///
     /// # Errors
     /// The write failed, or wrote nothing.
@@ -105,13 +106,15 @@ impl Lane {
         mut fill: impl FnMut(u64, &mut [u8]),
     ) -> io::Result<()> {
         let mut done = 0;
+        let is_single = length <= BUFFER as u64;
         while done < length {
             let piece = (length - done).min(BUFFER as u64);
             fill(done, &mut self.buffer()[..piece as usize]);
-            let written = self.write_piece(file, offset + done, piece as u32, is_durable)?;
+            let each = is_durable && is_single;
+            let written = self.write_piece(file, offset + done, piece as u32, each)?;
             done += u64::from(written);
         }
-        Ok(())
+        if is_durable && !is_single { self.sync(file, false) } else { Ok(()) }
     }
 
     /// Reads bytes at `offset`, at most as many as the memory has.

@@ -174,13 +174,12 @@ impl SegmentStore {
         while self.exists(later)? {
             later += 1;
         }
-        // From the last to the first, so that a crash leaves no gap, after which others would be overlooked.
+        // From the last to the first, and each for good, so that a crash leaves no gap, after which others would be
+        // overlooked.
         for segment in (first..later).rev() {
             let path = self.path(segment);
             let removed = self.files.remove(&path);
             removed.map_err(|source| LogWriterError::file("remove", &path, source))?;
-        }
-        if first < later {
             self.sync_directory()?;
         }
         if from == 0 {
@@ -197,8 +196,8 @@ impl SegmentStore {
     /// Gives the segments before the one that contains `place` the names of future ones: of `next`, which doesn't exist,
     /// and of those that follow it, before `until`. Removes the rest. Returns the first segment that doesn't exist then.
     ///
-    /// The oldest comes first, and each new name is durable before the next file gets one, so that a crash leaves no
-    /// gap, neither among the old segments nor among the new ones.
+    /// The oldest comes first, and each change is durable before the next one, so that a crash leaves no gap, neither
+    /// among the old segments nor among the new ones.
     ///
     /// # Errors
     /// [`LogWriterError::File`]. Files may have new names; creating these segments replaces them.
@@ -218,15 +217,11 @@ impl SegmentStore {
             if next < until && self.length(segment)? == Some(self.size.bytes().into()) {
                 let renamed = self.files.rename(&path, &self.path(next));
                 renamed.map_err(|source| LogWriterError::file("rename", &path, source))?;
-                self.sync_directory()?;
                 next += 1;
             } else {
                 let removed = self.files.remove(&path);
                 removed.map_err(|source| LogWriterError::file("remove", &path, source))?;
             }
-        }
-        if first < end {
-            // Otherwise a crash could bring back some of them, but not those between.
             self.sync_directory()?;
         }
         Ok(next)

@@ -103,6 +103,10 @@ impl LogWriter {
         let ring = Ring::new((buffers as usize).next_multiple_of(LOG_PAGE_SIZE));
         let positions = UsablePositions::new(segment_size);
         let inserters = options.inserters.max(1);
+        if options.direct {
+            // Before anything is measured: the file system may not support it.
+            segments.direct_method(segment_size.segment_of(end), false)?;
+        }
         let sync_times = match options.sync_method {
             WalSyncMethod::Auto => Some(segments.measure(options.direct, &mut creator)?),
             _ => None,
@@ -256,6 +260,16 @@ impl LogWriter {
         let until = size.segment_of(redo) + self.options.min_wal_size / u64::from(size.bytes());
         let next = self.segments.recycle_before(redo, next, until)?;
         self.created.store(size.start_of(next).0, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Removes the segments that are not needed for redo from the shutdown checkpoint at `place` on.
+    ///
+    /// # Errors
+    /// [`LogWriterError::File`]. The next checkpoint takes what was left.
+    pub(crate) fn remove_before(&self, place: Lsn) -> Result<(), LogWriterError> {
+        let _creator = self.creator.lock();
+        self.segments.recycle_before(place, 0, 0)?;
         Ok(())
     }
 

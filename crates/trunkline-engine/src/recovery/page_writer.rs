@@ -20,6 +20,9 @@ use crate::storage::WritableFiles;
 /// The most pages of one write: those that a lane writes at once.
 const PAGES: usize = 32;
 
+/// Pages with more records than this are not built together: each record takes 24 bytes meanwhile.
+const RECORDS_MAX: u32 = 1 << 20;
+
 /// What the threads of a recovery share.
 pub(super) struct Work {
     pub(super) replay: Replay,
@@ -104,21 +107,18 @@ impl PageWriter {
         let changed = |at| {
             work.replay.next_changed(&segment.key, at).filter(|block| *block < piece.blocks.end)
         };
-        let mut blocks = Vec::new();
+        let (mut blocks, mut records) = (Vec::new(), 0);
         let mut at = piece.blocks.start;
         while let Some(block) = changed(at) {
             blocks.push(block);
+            records += work.replay.record_count(&segment.key, block);
+            if records >= RECORDS_MAX {
+                self.write_together(work, segment, &file, &blocks)?;
+                (blocks, records) = (Vec::new(), 0);
+            }
             at = block.saturating_add(1);
         }
-        let pages = self.build(work, segment, &file, &blocks)?;
-        for (blocks, pages) in runs(&blocks, &pages) {
-            self.run.clear();
-            pages.iter().for_each(|page| self.run.extend_from_slice(&page[..]));
-            let first = blocks.first().copied().unwrap_or_default();
-            let written = self.lane.write_bytes(&file, segment_of(first).1, &self.run);
-            written.map_err(|source| RecoveryError::file("write to", &segment.path, source))?;
-        }
-        work.pages.fetch_add(blocks.len() as u64, Ordering::Relaxed);
+        self.write_together(work, segment, &file, &blocks)?;
         drop(file);
         if let Some(file) = segment.end_piece() {
             let synced = self.lane.sync(&file, true);
@@ -127,7 +127,27 @@ impl PageWriter {
         Ok(())
     }
 
-    /// Builds all pages of a piece, whose bases are read many at a time.
+    /// Builds and writes pages of a piece.
+    fn write_together(
+        &mut self,
+        work: &Work,
+        segment: &SegmentWork,
+        file: &File,
+        blocks: &[BlockNo],
+    ) -> Result<(), RecoveryError> {
+        let pages = self.build(work, segment, file, blocks)?;
+        for (blocks, pages) in runs(blocks, &pages) {
+            self.run.clear();
+            pages.iter().for_each(|page| self.run.extend_from_slice(&page[..]));
+            let first = blocks.first().copied().unwrap_or_default();
+            let written = self.lane.write_bytes(file, segment_of(first).1, &self.run);
+            written.map_err(|source| RecoveryError::file("write to", &segment.path, source))?;
+        }
+        work.pages.fetch_add(blocks.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Builds pages, whose bases are read many at a time.
     fn build(
         &mut self,
         work: &Work,
@@ -137,16 +157,23 @@ impl PageWriter {
     ) -> Result<Vec<Box<PageBytes>>, RecoveryError> {
         let Work { replay, .. } = work;
         let key = &segment.key;
-        let requires_base = |block: &&BlockNo| replay.requires_base(key, **block);
-        let mut to_read = blocks.iter().filter(requires_base).map(|block| segment_of(*block).1);
-        let mut bases = VecDeque::new();
-        let built = replay.build_all::<BuildError>(key, blocks.iter().copied(), |_| {
+        let requires_base = |block: &BlockNo| replay.requires_base(key, *block);
+        let mut to_read = blocks.iter().copied().filter(requires_base);
+        let mut bases: VecDeque<(BlockNo, Option<Box<PageBytes>>)> = VecDeque::new();
+        let built = replay.build_all::<BuildError>(key, blocks.iter().copied(), |block| {
             if bases.is_empty() {
-                let offsets: Vec<u64> = to_read.by_ref().take(PAGES).collect();
+                let blocks: Vec<BlockNo> = to_read.by_ref().take(PAGES).collect();
+                let offsets: Vec<u64> = blocks.iter().map(|block| segment_of(*block).1).collect();
                 self.bases.read(file, &offsets).map_err(BuildError::Read)?;
-                bases.extend((0..offsets.len()).map(|at| self.bases.page(at)));
+                bases.extend((0..).zip(blocks).map(|(at, block)| (block, self.bases.page(at))));
             }
-            Ok(bases.pop_front().flatten())
+            // If a page before it has failed, its base was not taken.
+            while let Some((of, base)) = bases.pop_front() {
+                if of == block {
+                    return Ok(base);
+                }
+            }
+            Err(BuildError::Read(io::Error::other("pages before it could not be read")))
         });
         let located = blocks.iter().zip(built).map(|(block, page)| {
             page.map_err(|error| match error {

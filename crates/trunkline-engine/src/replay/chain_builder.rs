@@ -21,6 +21,9 @@ use super::page_chains::{ForkKey, PageChains};
 /// Steps of a batch. The memory limit is checked after each batch.
 const STEPS: usize = 512;
 
+/// If other things have taken this much more memory in bytes, it is checked, too.
+const OTHERS: u64 = 1 << 20;
+
 /// Batches that wait for the thread.
 const BATCHES: usize = 16;
 
@@ -63,6 +66,8 @@ struct LimitedChains {
 /// Builds chains, in this thread or in another one.
 pub(super) struct ChainBuilder {
     batch: Batch,
+    /// The memory of other things when the last batch was sent, in bytes.
+    checked_others: u64,
     side: Side,
 }
 
@@ -132,7 +137,7 @@ impl ChainBuilder {
             0 | 1 => Side::Here(limited),
             _ => Side::There(ChainThread::start(limited)?),
         };
-        Ok(Self { batch: Batch::default(), side })
+        Ok(Self { batch: Batch::default(), checked_others: 0, side })
     }
 
     /// Adds a step.
@@ -147,10 +152,12 @@ impl ChainBuilder {
     /// [`ReplayError::Memory`] or [`ReplayError::Spilling`].
     pub(super) fn end_record(&mut self, read: u64, others: u64) -> Result<(), ReplayError> {
         (self.batch.read, self.batch.others) = (read, others);
-        if self.batch.steps.len() < STEPS { Ok(()) } else { self.send() }
+        let is_large = others > self.checked_others.saturating_add(OTHERS);
+        if self.batch.steps.len() < STEPS && !is_large { Ok(()) } else { self.send() }
     }
 
     fn send(&mut self) -> Result<(), ReplayError> {
+        self.checked_others = self.batch.others;
         let next = Batch { steps: Vec::with_capacity(STEPS + STEPS / 8), ..self.batch };
         let batch = std::mem::replace(&mut self.batch, next);
         match &mut self.side {

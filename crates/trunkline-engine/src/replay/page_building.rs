@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use trunkline_aio::facade::atomic::Ordering;
-use trunkline_format::{BLOCK_SIZE, BlockNo, Lsn, PageBytes, set_checksum, verify_page};
+use trunkline_format::{BLOCK_SIZE, BlockNo, Lsn, PageBytes, verify_page};
 
 use super::chain_link::Part;
 use super::page_chains::{ForkChanges, ForkKey};
@@ -68,7 +68,7 @@ impl Replay {
         let mut reader = self.readers.lock().pop().unwrap_or_default();
         self.apply(&mut reader, &steps, &mut pages);
         self.readers.lock().push(reader);
-        pages.into_iter().map(|page| self.finish(page?)).collect()
+        pages.into_iter().map(|page| Ok(page?.finish(self.checksums)?)).collect()
     }
 
     /// The base of a page. Its records become steps.
@@ -124,13 +124,6 @@ impl Replay {
             is_slow |= has_waited;
         }
         self.is_slow.store(has_waited, Ordering::Relaxed);
-    }
-
-    fn finish<E: From<PageRedoError>>(&self, page: PageRedo) -> Result<Box<PageBytes>, E> {
-        let block = page.block();
-        let mut bytes = page.finish()?;
-        set_checksum(&mut bytes, block, self.checksums);
-        Ok(bytes)
     }
 }
 

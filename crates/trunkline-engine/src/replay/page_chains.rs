@@ -35,6 +35,8 @@ pub(super) struct Chain {
     pub(super) links: Vec<ChainLink>,
     /// Where older links are in the scratch file ([`SpilledLinks`]).
     spilled: Option<NonZeroU64>,
+    /// The number of all links, spilled ones included.
+    pub(super) count: u32,
     /// Whether the first link makes the page from scratch.
     pub(super) is_from_scratch: bool,
 }
@@ -162,11 +164,13 @@ impl PageChains {
         if is_from_scratch {
             chain.links.clear();
             chain.spilled = None;
+            chain.count = 0;
             // A hot page may have had thousands of records before.
             chain.links.shrink_to(4);
             chain.is_from_scratch = true;
         }
         chain.links.push(link);
+        chain.count = chain.count.saturating_add(1);
         let after = chain.links.capacity() as u64;
         self.bytes = (self.bytes + after * LINK_BYTES).saturating_sub(before * LINK_BYTES);
     }

@@ -7,7 +7,7 @@
 
 use trunkline_format::wal::redo::{Change, RedoError, Redone, redo, redo_derived};
 use trunkline_format::wal::{LogRecord, ResourceManager};
-use trunkline_format::{BlockNo, Lsn, PageBytes, PageVerdict};
+use trunkline_format::{BlockNo, Lsn, PageBytes, PageVerdict, set_checksum};
 
 use super::chain_link::Part;
 use crate::log_files::LogFilesError;
@@ -96,6 +96,8 @@ pub(super) struct PageRedo {
     block: BlockNo,
     /// At first the page of the file, or zeros.
     page: Box<PageBytes>,
+    /// Whether a record was applied to it.
+    is_changed: bool,
     /// The first record that changes a page without a base.
     missing: Option<Lsn>,
 }
@@ -103,7 +105,7 @@ pub(super) struct PageRedo {
 impl PageRedo {
     /// `page` contains the base.
     pub(super) fn new(block: BlockNo, page: Box<PageBytes>) -> Self {
-        Self { block, page, missing: None }
+        Self { block, page, is_changed: false, missing: None }
     }
 
     /// Applies a part of a record, the next one of the page's chain.
@@ -113,6 +115,7 @@ impl PageRedo {
         part: Part,
         hints_are_logged: bool,
     ) -> Result<(), PageRedoError> {
+        self.is_changed = true;
         match self.redo(record, part, hints_are_logged)? {
             // A later record may make the page from scratch, or an image may do.
             Redone::MissingBase => self.missing = self.missing.or(Some(record.start)),
@@ -150,15 +153,14 @@ impl PageRedo {
         })
     }
 
-    pub(super) fn block(&self) -> BlockNo {
-        self.block
-    }
-
-    /// The page after the last record.
-    pub(super) fn finish(self) -> Result<Box<PageBytes>, PageRedoError> {
-        match self.missing {
-            Some(place) => Err(PageRedoError::MissingBase { place }),
-            None => Ok(self.page),
+    /// The page after the last record, with its checksum. A page without records stays as it is.
+    pub(super) fn finish(mut self, checksums: bool) -> Result<Box<PageBytes>, PageRedoError> {
+        if let Some(place) = self.missing {
+            return Err(PageRedoError::MissingBase { place });
         }
+        if self.is_changed {
+            set_checksum(&mut self.page, self.block, checksums);
+        }
+        Ok(self.page)
     }
 }

@@ -164,6 +164,11 @@ impl Replay {
         !changes.is_void(block) && chain.is_some_and(|chain| !chain.is_from_scratch)
     }
 
+    /// The number of records from which [`Replay::build`] builds a page.
+    pub(crate) fn record_count(&self, key: &ForkKey, block: BlockNo) -> u32 {
+        self.fork(key).and_then(|changes| changes.chain(block)).map_or(0, |chain| chain.count)
+    }
+
     /// The folder for pages that were built.
     pub fn scratch(&self) -> &Path {
         &self.scratch

@@ -72,6 +72,8 @@ impl WriteSession {
         let checkpoint = Checkpoint { location: place.start, ..checkpoint };
         let control = ControlFile { state: ClusterState::ShutDown, checkpoint, ..state.control };
         state.write(control)?;
+        // The next start removes all segments after the end, so recycling would be in vain.
+        shared.log.remove_before(place.start)?;
         Ok(report)
     }
 

@@ -136,6 +136,31 @@ fn what_was_committed_is_there_after_a_crash_and_after_a_shutdown() {
 }
 
 #[test]
+fn a_shutdown_removes_wal_that_redo_does_not_need() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    create(&data);
+    let segment = |number: u32| data.join(format!("pg_wal/0000000100000000{number:08X}"));
+    let mut cluster = open(&data);
+    let mut session = cluster.session().expect("a session");
+    let table = new_table(&mut session);
+    let mut writer = HeapWriter::new(session.relation(table));
+    for number in 0.. {
+        insert(&mut session, &mut writer, number..number + 1);
+        if segment(4).exists() {
+            break;
+        }
+    }
+    assert!(segment(1).exists());
+    drop((session, writer));
+    cluster.close().expect("shut down");
+    let left: Vec<u32> = (1..10).filter(|number| segment(*number).exists()).collect();
+    assert!(!left.is_empty() && !left.contains(&1), "{left:?}");
+    drop(cluster);
+    assert!(open(&data).recovered().is_none());
+}
+
+#[test]
 fn the_commit_log_grows_page_by_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");

@@ -226,7 +226,11 @@ impl LogReader {
                             break (start, end);
                         }
                     }
-                    Err(reason) => self.end(LogEnd { record: start, place: start, reason }),
+                    // The part that was written last is on the page of the last byte.
+                    Err(reason) => {
+                        let place = page_of(Lsn(self.at.0.saturating_sub(1)));
+                        self.end(LogEnd { record: start, place, reason });
+                    }
                 },
                 Err(end) => self.end(end),
             }

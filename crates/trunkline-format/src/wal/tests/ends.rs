@@ -1,10 +1,10 @@
 //! Every reason for which a log ends.
 
-use super::reading::{MAGIC, Outcome, read};
+use super::reading::{MAGIC, Outcome, identity, read};
 use crate::ids::Lsn;
 use crate::wal::resource_manager::number::HEAP;
 use crate::wal::test_log::{LogWriter, RecordBytes};
-use crate::wal::{EndReason, LogPageError, record_crc};
+use crate::wal::{EndReason, LogChunk, LogEvent, LogPageError, LogReader, record_crc};
 
 /// Two records, the second one cut over three pages, and where each begins.
 fn log() -> (LogWriter, usize, usize) {
@@ -145,4 +145,21 @@ fn only_what_a_crash_leaves_is_usual() {
     ] {
         assert!(!reason.is_usual(), "{reason}");
     }
+}
+
+/// A crash may have lost the last part of a record. What the log has after that part doesn't matter.
+#[test]
+fn a_torn_record_ends_the_log_where_its_last_byte_is() {
+    let (mut log, _, second) = log();
+    put(&mut log, second + 19_000, b"x");
+    let chunk = LogChunk { start: log.start, bytes: &log.bytes };
+    let mut reader = LogReader::new(identity(), log.start);
+    let end = loop {
+        if let LogEvent::End(end) = reader.next(&chunk).expect("the log has an end") {
+            break end;
+        }
+    };
+    assert!(matches!(end.reason, EndReason::Crc { .. }), "{}", end.reason);
+    assert_eq!(end.record.0 - log.start.0, second as u64);
+    assert_eq!(end.place, Lsn(log.start.0 + 2 * 8192));
 }
