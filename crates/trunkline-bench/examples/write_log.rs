@@ -128,10 +128,11 @@ impl Writer {
             }
             let at = self.rng.below(self.rows.len() as u64) as usize;
             if choice < 95 {
-                let updated = self.table.update(&mut heap, self.rows[at], &row.tuple(), true)?;
+                let updated =
+                    self.table.update(&mut heap, self.rows[at], &row.tuple(), true, None)?;
                 self.rows[at] = updated.tid;
             } else {
-                self.table.delete(&mut heap, self.rows.swap_remove(at))?;
+                self.table.delete(&mut heap, self.rows.swap_remove(at), None)?;
             }
         }
         self.session.commit(transaction, Durability::Soon)?;

@@ -27,6 +27,7 @@ use trunkline_format::wal::{
 };
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Lsn, PageBytes, PgVersion};
 
+use crate::log::Log;
 use crate::log_writer::{Inserter, LogWriter, LogWriterError, RecordLocation, Room};
 use crate::pool::PageMut;
 use crate::storage::Relation;
@@ -147,6 +148,11 @@ impl Changer {
         self.log.room(session, records, bytes)
     }
 
+    /// Makes all of the WAL durable. The session must not have room.
+    pub(crate) fn flush_all(&self, session: &mut Session) -> Result<(), LogWriterError> {
+        self.log.flush(session, self.log.end()).map_err(LogWriterError::flush)
+    }
+
     /// Changes pages, which become block references 0, 1 and so on of the record `operation`; it has none itself. The new pages of a relation have
     /// [`ImageMode::WillInit`], and `info` must have the operation's INIT flag.
     ///
@@ -212,7 +218,14 @@ impl Changer {
         self.try_redo(operation, ids, pages, maps)?;
         // Before the record is inserted: a checkpoint that begins between the two would overlook the page.
         pages.iter_mut().for_each(|changed| changed.page.mark_dirty());
-        maps.iter_mut().for_each(|map| map.page.mark_dirty());
+        let copies = self.copies.iter().zip(0..).skip(pages.len());
+        let mut changed_maps: Vec<(&mut MapPage<'_>, usize)> = Vec::new();
+        for (map, (copy, at)) in maps.iter_mut().zip(copies) {
+            if copy.bytes[..] != map.page[..] {
+                map.page.mark_dirty();
+                changed_maps.push((map, at));
+            }
+        }
         let blocks = blocks_of(ids, pages, &self.copies, false);
         let place = self.inserter.insert(room, &NewRecord { blocks: &blocks, ..*operation })?;
         for (changed, copy) in pages.iter_mut().zip(&mut self.copies) {
@@ -221,25 +234,25 @@ impl Changer {
             }
             changed.page.copy_from_slice(&copy.bytes[..]);
         }
-        for (map, at) in maps.iter_mut().zip(pages.len()..) {
-            self.change_map(room, map, at)?;
+        // All of them before the first image: the record is in the WAL, even if an image can't be logged.
+        for (map, at) in &mut changed_maps {
+            if let Some(copy) = self.copies.get(*at) {
+                map.page.copy_from_slice(&copy.bytes[..]);
+            }
+        }
+        for (map, _) in changed_maps {
+            self.log_map_image(room, map)?;
         }
         Ok(place)
     }
 
-    /// Changes a map page, whose copy has the number `at`, and logs an image of it if it needs one.
-    fn change_map(
+    /// Logs an image of a map page that was changed, if it needs one.
+    fn log_map_image(
         &mut self,
         room: &mut Room,
         map: &mut MapPage<'_>,
-        at: usize,
     ) -> Result<(), LogWriterError> {
-        let Some(PageCopy { bytes, .. }) = self.copies.get_mut(at) else { return Ok(()) };
-        if bytes[..] == map.page[..] {
-            return Ok(());
-        }
-        map.page.copy_from_slice(&bytes[..]);
-        let lsn = PageHeader::parse(bytes).lsn;
+        let lsn = PageHeader::parse(&map.page).lsn;
         if !self.log.options().full_page_writes || lsn > self.log.redo() {
             return Ok(());
         }
@@ -248,7 +261,7 @@ impl Changer {
             relation: map.relation.locator().into(),
             fork: Fork::Vm,
             block: map.block,
-            page: bytes,
+            page: &map.page,
             image: ImageMode::IfNeeded,
             is_standard: false,
             keeps_data: false,

@@ -34,7 +34,7 @@ pub enum HeapWriteError {
         /// The line pointer.
         location: Location,
     },
-    /// A row that should be locked has an xmax, and the caller has not said that this transaction has ended.
+    /// A row that should be locked or changed has an xmax, and the caller has not said that this transaction has ended.
     #[error("{location} was locked or changed by transaction {xmax}, which may not have ended")]
     LockedBy {
         /// The line pointer.
@@ -42,8 +42,10 @@ pub enum HeapWriteError {
         /// The transaction.
         xmax: u32,
     },
-    /// A row that should be locked was changed by the same transaction.
-    #[error("{location} was changed by transaction {xmax}, and its old version cannot be locked")]
+    /// A row that should be locked or changed was changed by the same transaction, or by one that has committed.
+    #[error(
+        "{location} was changed by transaction {xmax}, and its old version cannot be locked or changed"
+    )]
     ChangedBy {
         /// The line pointer.
         location: Location,

@@ -2,8 +2,9 @@
 //! and `lazy_vacuum_heap_page`).
 //!
 //! A prune moves the items of its page, so it needs the cleanup lock: no other session may have the page pinned, since it
-//! could hold a reference to a tuple. It waits for that lock before it has room in the WAL, for a session with a pin may
-//! itself wait for room. When it has room, it tries the lock again, and waits again if it does not get it.
+//! could hold a reference to a tuple. A prune on access does nothing if it can't get that lock. Vacuum waits for it, but
+//! before it has room in the WAL, for a session with a pin may itself wait for room. When it has room, it tries the lock
+//! again, and waits again if it does not get it.
 
 use trunkline_format::page::{LinePointerFlags, PageHeader, is_new, line_pointer};
 use trunkline_format::transam::FIRST_NORMAL_XID;
@@ -57,13 +58,14 @@ pub struct Pruned {
     pub unused: u16,
     /// How many tuples were frozen.
     pub frozen: u16,
-    /// The end of the record. `None` if there was nothing to do.
+    /// The end of the record. `None` if there was nothing to do, or the page could not be pruned now.
     pub lsn: Option<Lsn>,
 }
 
 impl HeapWriter {
-    /// Prunes a page, and freezes tuples. Waits until no other session has the page pinned. This session must not have it
-    /// pinned either, since it would wait for itself.
+    /// Prunes a page, and freezes tuples. If another session has the page pinned, a prune on access does nothing, and a
+    /// prune of vacuum waits. This session must not have the page pinned, since it would wait for itself. Only one session
+    /// at a time may vacuum a table: two that wait for one page have both pinned it, and would wait for each other.
     ///
     /// # Errors
     /// [`HeapWriteError`]; nothing was changed.
@@ -76,7 +78,13 @@ impl HeapWriter {
         let mut states = TupleStates::new(options.horizon);
         loop {
             let pin = session.backend.read(&self.relation, block)?;
-            let locked = session.backend.cleanup_lock(pin.page()).map_err(cancelled)?;
+            let locked = match options.reason {
+                PruneReason::OnAccess => pin.page().try_cleanup(),
+                PruneReason::Vacuum => {
+                    Some(session.backend.cleanup_lock(pin.page()).map_err(cancelled)?)
+                }
+            };
+            let Some(locked) = locked else { return Ok(Pruned::default()) };
             let xids = xids_of(&locked);
             drop(locked);
             states.read(&xids, session.statuses)?;
@@ -123,7 +131,8 @@ impl HeapWriter {
         })
     }
 
-    /// Makes dead line pointers unused. No index may name them any more.
+    /// Makes dead line pointers unused. No index may name them any more. Returns the end of the record, or `None` if there
+    /// are no line pointers.
     ///
     /// # Errors
     /// [`HeapWriteError`]; nothing was changed. [`HeapWriteError::NotDead`] if one of the line pointers is not dead.
@@ -132,7 +141,10 @@ impl HeapWriter {
         session: &mut HeapSession<'_>,
         block: BlockNo,
         items: &[u16],
-    ) -> Result<Lsn, HeapWriteError> {
+    ) -> Result<Option<Lsn>, HeapWriteError> {
+        if items.is_empty() {
+            return Ok(None);
+        }
         let pin = session.backend.read(&self.relation, block)?;
         let sizes = (1, 1, BLOCK_SIZE as u64);
         let mut room = session.changer.room(session.backend.session(), sizes)?;
@@ -150,7 +162,8 @@ impl HeapWriter {
         }
         let prune = PrunePlan { unused, ..PrunePlan::default() };
         let record = PruneRecord::new(&prune, &FreezePlan::default());
-        self.log_lists(session, (&mut room, &mut page), (block, FREEZE_PAGE), (0, 0), &record)
+        let pages = (&mut room, &mut page);
+        self.log_lists(session, pages, (block, FREEZE_PAGE), (0, 0), &record).map(Some)
     }
 
     /// Logs a prune record.

@@ -15,7 +15,7 @@ use trunkline_format::wal::{ImageMode, NewRecord};
 use trunkline_format::{Lsn, PageBytes, Tid, visibility_map};
 
 use super::error::HeapWriteError;
-use super::session::HeapSession;
+use super::session::{Ended, HeapSession};
 use super::writer::HeapWriter;
 use crate::page_change::ChangedPage;
 
@@ -57,11 +57,12 @@ impl RowLockMode {
 }
 
 impl HeapWriter {
-    /// Locks a row version. If the row's xmax is a transaction that the caller knows to have ended without changing the
-    /// row, it is `ended`. Returns `None` if this transaction has locked the row as strongly already.
+    /// Locks a row version. If the row's xmax is a transaction that the caller knows to have ended, it is `ended`. Returns
+    /// `None` if this transaction has locked the row as strongly already.
     ///
     /// # Errors
     /// [`HeapWriteError`]; the row was not locked. [`HeapWriteError::LockedBy`] if it has another xmax than `ended`.
+    /// [`HeapWriteError::ChangedBy`] if this transaction has changed the row, or `ended` has and has committed.
     pub fn lock(
         &mut self,
         session: &mut HeapSession<'_>,
@@ -70,15 +71,15 @@ impl HeapWriter {
         ended: Option<u32>,
     ) -> Result<Option<Lsn>, HeapWriteError> {
         let Tid { block, item } = tid;
+        let ended = session.ended(ended)?;
         loop {
             let pin = session.pin(&self.relation, block)?;
             let mut room = session.room(&[&pin], 0)?;
             let Some(mut page) = session.lock(&pin)? else { continue };
-            self.check_row(tid, &page)?;
             let xid = session.xid;
-            let Some(mode) = self.needed_lock(tid, &page, mode, (xid, ended))? else {
+            if self.check_xmax(tid, &page, (xid, ended))? >= Some(mode) {
                 return Ok(None);
-            };
+            }
             let mut maps = session.lock_maps(&self.relation, &[(&pin, &page)])?;
             let bits = maps.first().map(|map| visibility_map::bits(&map.page, block));
             let was_frozen = is_all_visible(&page) && bits.is_some_and(|bits| bits.all_frozen);
@@ -94,20 +95,21 @@ impl HeapWriter {
         }
     }
 
-    /// The mode that the row must be locked in. `None` if it is.
-    fn needed_lock(
+    /// The mode in which transaction `xid` has locked a row. `None` if it has not. Refuses a TID without a row version, and a
+    /// row version that must not be locked or changed.
+    pub(super) fn check_xmax(
         &self,
         tid: Tid,
         page: &PageBytes,
-        wanted: RowLockMode,
-        (xid, ended): (u32, Option<u32>),
+        (xid, ended): (u32, Option<Ended>),
     ) -> Result<Option<RowLockMode>, HeapWriteError> {
+        self.check_row(tid, page)?;
         let bytes = line_pointer(page, tid.item).and_then(|pointer| pointer.item(page));
         let row = HeapTuple::parse(tid.item, bytes.unwrap_or_default());
         let row = row.map_err(|_| HeapWriteError::Damaged { location: self.at(tid) })?;
         let (xmax, infomask) = (row.xmax(), row.infomask());
         if xmax == 0 || infomask & XMAX_INVALID != 0 {
-            return Ok(Some(wanted));
+            return Ok(None);
         }
         let location = || self.at(tid);
         if infomask & XMAX_IS_MULTI != 0 {
@@ -117,12 +119,14 @@ impl HeapWriter {
             if !is_only_locked(infomask) {
                 return Err(HeapWriteError::ChangedBy { location: location(), xmax });
             }
-            let is_enough = RowLockMode::of(&row) >= wanted;
-            return Ok((!is_enough).then_some(wanted));
+            return Ok(Some(RowLockMode::of(&row)));
         }
-        match ended == Some(xmax) {
-            true => Ok(Some(wanted)),
-            false => Err(HeapWriteError::LockedBy { location: location(), xmax }),
+        match ended.filter(|ended| ended.xid == xmax) {
+            None => Err(HeapWriteError::LockedBy { location: location(), xmax }),
+            Some(ended) if ended.has_committed && !is_only_locked(infomask) => {
+                Err(HeapWriteError::ChangedBy { location: location(), xmax })
+            }
+            Some(_) => Ok(None),
         }
     }
 }

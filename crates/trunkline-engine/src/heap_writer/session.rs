@@ -44,6 +44,13 @@ pub(super) struct HeapPin {
     map: Option<Pin>,
 }
 
+/// A transaction that has ended, as the caller says.
+#[derive(Clone, Copy)]
+pub(super) struct Ended {
+    pub(super) xid: u32,
+    pub(super) has_committed: bool,
+}
+
 impl HeapSession<'_> {
     /// Room for a record that changes this many pages, with `data` bytes of data.
     pub(crate) fn room_for_pages(
@@ -85,9 +92,10 @@ impl HeapSession<'_> {
     /// Pins the map page with the bits of a block. Extends the map if it is too short, and creates it if it doesn't exist.
     fn pin_map(&mut self, relation: &Relation, block: BlockNo) -> Result<Pin, HeapWriteError> {
         let map = map_of(relation);
-        // The holder of the lock may wait for I/O that this session has staged.
-        self.backend.session().submit();
-        {
+        let is_long_enough = matches!(map.blocks(), Ok(blocks) if blocks > map_block(block));
+        if !is_long_enough {
+            // The holder of the lock may wait for I/O that this session has staged.
+            self.backend.session().submit();
             let _extending = relation.storage().map_extension().lock();
             let mut blocks = match map.blocks() {
                 Err(StorageError::SegmentMissing { .. }) => {
@@ -143,6 +151,14 @@ impl HeapSession<'_> {
     ) -> Result<Option<MapPage<'p>>, LogWriterError> {
         let Some(map) = &pin.map else { return Ok(None) };
         self.lock_map(relation, map_block(pin.block), map).map(Some)
+    }
+
+    /// How a transaction has ended. Must be called without room in the WAL, since the status may have to be read.
+    pub(super) fn ended(&self, xid: Option<u32>) -> Result<Option<Ended>, HeapWriteError> {
+        let Some(xid) = xid else { return Ok(None) };
+        let status = self.statuses.status(xid);
+        let status = status.map_err(|source| HeapWriteError::Status { xid, source })?;
+        Ok(Some(Ended { xid, has_committed: status == XidStatus::Committed }))
     }
 
     fn lock_map<'p>(

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use trunkline_format::PageBytes;
 use trunkline_format::heap_tuple::{
-    HeapTuple, XMAX_INVALID, XMIN_FROZEN, heap_rows, is_only_locked,
+    HeapTuple, XMAX_INVALID, XMAX_IS_MULTI, XMIN_FROZEN, heap_rows, is_only_locked,
 };
 use trunkline_format::transam::{
     FIRST_NORMAL_XID, RowState, XidStatus, XidStatusLookup, precedes, row_state,
@@ -146,8 +146,9 @@ pub(super) fn inserter(tuple: &HeapTuple<'_>) -> Option<u32> {
     (!is_frozen && tuple.xmin() >= FIRST_NORMAL_XID).then(|| tuple.xmin())
 }
 
-/// The transaction that has deleted or updated a tuple, or tries to.
+/// The transaction that has deleted or updated a tuple, or tries to. `None` if xmax is a multixact, which is no XID.
 fn deleter(tuple: &HeapTuple<'_>) -> Option<u32> {
-    let is_deleted = tuple.infomask() & XMAX_INVALID == 0 && !is_only_locked(tuple.infomask());
+    let has_xid = tuple.infomask() & (XMAX_INVALID | XMAX_IS_MULTI) == 0;
+    let is_deleted = has_xid && !is_only_locked(tuple.infomask());
     (is_deleted && tuple.xmax() >= FIRST_NORMAL_XID).then(|| tuple.xmax())
 }

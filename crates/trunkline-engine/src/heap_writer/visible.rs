@@ -50,6 +50,11 @@ impl HeapWriter {
                 xids_of(&page)
             };
             states.read(&xids, session.statuses)?;
+            if !self.relation.storage().checksums() {
+                // The change doesn't move the page's LSN, so a write of the page waits for no commit. The commits that
+                // were just seen must not be lost any more.
+                session.changer.flush_all(session.backend.session())?;
+            }
             let mut room = session.room(&[&pin], 0)?;
             let Some(mut page) = session.lock(&pin)? else { continue };
             match visibility(&page, &states) {

@@ -16,7 +16,7 @@ use trunkline_format::{BlockNo, Lsn, PageBytes, Tid};
 
 use super::error::HeapWriteError;
 use super::page_space::{PageSpace, length_of};
-use super::session::HeapSession;
+use super::session::{Ended, HeapSession};
 use crate::location::Location;
 use crate::page_change::ChangedPage;
 use crate::settings::ExtendMethod;
@@ -101,22 +101,25 @@ impl HeapWriter {
         Ok(Attempt::Done(WrittenRow { tid: Tid { block, item }, lsn: place.end }))
     }
 
-    /// Deletes a row version.
+    /// Deletes a row version. If the row's xmax is a transaction that the caller knows to have ended, it is `ended`.
     ///
     /// # Errors
-    /// [`HeapWriteError`]; the row was not deleted.
+    /// [`HeapWriteError`]; the row was not deleted. [`HeapWriteError::LockedBy`] if it has another xmax than `ended`, and
+    /// [`HeapWriteError::ChangedBy`] if it was changed already.
     pub fn delete(
         &mut self,
         session: &mut HeapSession<'_>,
         tid: Tid,
+        ended: Option<u32>,
     ) -> Result<Lsn, HeapWriteError> {
         let Tid { block, item } = tid;
+        let ended = session.ended(ended)?;
         loop {
             let pin = session.pin(&self.relation, block)?;
             let mut room = session.room(&[&pin], 0)?;
             let Some(mut page) = session.lock(&pin)? else { continue };
-            self.check_row(tid, &page)?;
             let xid = session.xid;
+            self.check_xmax(tid, &page, (xid, ended))?;
             let flags = visible_flag(&page, VISIBLE_CLEARED);
             let mut maps = session.lock_maps(&self.relation, &[(&pin, &page)])?;
             let bits = [info_bits::KEYS_UPDATED, flags];
@@ -130,23 +133,26 @@ impl HeapWriter {
     }
 
     /// Replaces a row version by a new one, on the same page if it fits there. `keeps_keys` says that no indexed
-    /// column changes, so that a new version on the same page needs no index entries (HOT), and that locks of the key
-    /// (`FOR KEY SHARE`) don't exclude the update.
+    /// column changes, so that a new version on the same page needs no index entries (HOT). A lock of the key
+    /// (`FOR KEY SHARE`) by a transaction that has not ended excludes even such an update, for both would need a multixact.
+    /// `ended` is as for [`HeapWriter::delete`].
     ///
     /// # Errors
-    /// [`HeapWriteError`]; the row was not updated.
+    /// [`HeapWriteError`]; the row was not updated. The same as for [`HeapWriter::delete`].
     pub fn update(
         &mut self,
         session: &mut HeapSession<'_>,
         tid: Tid,
         row: &NewTuple<'_>,
         keeps_keys: bool,
+        ended: Option<u32>,
     ) -> Result<WrittenRow, HeapWriteError> {
         let length = length_of(row)?;
+        let ended = session.ended(ended)?;
         let origin = if keeps_keys { Origin::HotUpdate } else { Origin::Update };
         let data = row.to_record(origin);
         loop {
-            match self.update_in_place(session, tid, length, (origin, &data))? {
+            match self.update_in_place(session, (tid, ended), length, (origin, &data))? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Full => break,
                 Attempt::Again => {}
@@ -158,7 +164,7 @@ impl HeapWriter {
                 Some(block) => block,
                 None => self.extend(session)?,
             };
-            match self.update_to(session, (tid, block), keeps_keys, (length, &data))? {
+            match self.update_to(session, (tid, ended, block), keeps_keys, (length, &data))? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Full => self.target = None,
                 Attempt::Again => {}
@@ -170,7 +176,7 @@ impl HeapWriter {
     fn update_in_place(
         &self,
         session: &mut HeapSession<'_>,
-        tid: Tid,
+        (tid, ended): (Tid, Option<Ended>),
         length: u16,
         (origin, data): (Origin, &[u8]),
     ) -> Result<Attempt<WrittenRow>, HeapWriteError> {
@@ -178,7 +184,7 @@ impl HeapWriter {
         let pin = session.pin(&self.relation, block)?;
         let mut room = session.room(&[&pin], data.len())?;
         let Some(mut page) = session.lock(&pin)? else { return Ok(Attempt::Again) };
-        self.check_row(tid, &page)?;
+        self.check_xmax(tid, &page, (session.xid, ended))?;
         let Some(item) = PageSpace::of(&page).take(length) else { return Ok(Attempt::Full) };
         let is_hot = origin == Origin::HotUpdate;
         let info = if is_hot { HOT_UPDATE } else { UPDATE };
@@ -199,7 +205,7 @@ impl HeapWriter {
     fn update_to(
         &self,
         session: &mut HeapSession<'_>,
-        (tid, block): (Tid, BlockNo),
+        (tid, ended, block): (Tid, Option<Ended>, BlockNo),
         keeps_keys: bool,
         (length, data): (u16, &[u8]),
     ) -> Result<Attempt<WrittenRow>, HeapWriteError> {
@@ -214,7 +220,7 @@ impl HeapWriter {
         let Some(first) = session.lock(first)? else { return Ok(Attempt::Again) };
         let Some(second) = session.lock(second)? else { return Ok(Attempt::Again) };
         let (mut old, mut new) = if is_old_first { (first, second) } else { (second, first) };
-        self.check_row(tid, &old)?;
+        self.check_xmax(tid, &old, (session.xid, ended))?;
         let Some(item) = PageSpace::of(&new).take(length) else { return Ok(Attempt::Full) };
         let is_first = is_new(&new);
         let info = if is_first { UPDATE | INITIALISE } else { UPDATE };

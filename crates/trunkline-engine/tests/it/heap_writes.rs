@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use trunkline_aio::facade::atomic::{AtomicU64, Ordering};
 use trunkline_aio::facade::random::Rng;
@@ -10,16 +11,19 @@ use trunkline_aio::facade::{Arc, Mutex, thread};
 use trunkline_engine::heap_writer::{
     HeapSession, HeapWriteError, HeapWriter, PruneOptions, PruneReason, Pruned, RowLockMode,
 };
+use trunkline_engine::log::Log;
 use trunkline_engine::log_writer::LogWriterError;
 use trunkline_engine::storage::{Relation, StorageError};
-use trunkline_engine::writable_cluster::{Durability, Transaction, WritableCluster, WriteSession};
+use trunkline_engine::writable_cluster::{
+    Durability, Transaction, WritableCluster, WritableClusterOptions, WriteSession,
+};
 use trunkline_format::heap_tuple::{XMAX_INVALID, XMIN_FROZEN, is_all_visible, is_only_locked};
 use trunkline_format::page::{LinePointerFlags, PageHeader, line_pointer, line_pointers};
 use trunkline_format::transam::XidStatus;
 use trunkline_format::visibility_map::{self, VisibilityBits};
 use trunkline_format::{Fork, HeapTuple, PageBytes, Tid, TupleBuilder, heap_rows};
 
-use crate::writable_cluster::{create, new_table, open};
+use crate::writable_cluster::{create, create_without_checksums, new_table, open, options};
 
 /// A cluster with a table.
 struct Table {
@@ -33,7 +37,10 @@ struct Table {
 impl Table {
     fn new(data: &Path) -> Self {
         create(data);
-        let cluster = open(data);
+        Self::of(open(data))
+    }
+
+    fn of(cluster: WritableCluster) -> Self {
         let mut session = cluster.session().expect("a session");
         let locator = new_table(&mut session);
         let relation = session.relation(locator);
@@ -104,13 +111,13 @@ impl Table {
         row.int4(number);
         self.commit(|writer, session, transaction| {
             let mut heap = session.heap(transaction);
-            writer.update(&mut heap, tid, &row.tuple(), true).expect("updated").tid
+            writer.update(&mut heap, tid, &row.tuple(), true, None).expect("updated").tid
         })
     }
 
     fn delete(&mut self, tid: Tid) {
         self.commit(|writer, session, transaction| {
-            writer.delete(&mut session.heap(transaction), tid).expect("deleted");
+            writer.delete(&mut session.heap(transaction), tid, None).expect("deleted");
         });
     }
 
@@ -257,6 +264,14 @@ fn seeded_operations_agree_with_a_model_and_survive_crashes() {
     }
 }
 
+/// Changes a row whose xmax may be an earlier transaction: there is no other transaction with these rows.
+fn in_spite_of_ended<T>(mut change: impl FnMut(Option<u32>) -> Result<T, HeapWriteError>) -> T {
+    match change(None) {
+        Err(HeapWriteError::LockedBy { xmax, .. }) => change(Some(xmax)).expect("changed"),
+        done => done.expect("changed"),
+    }
+}
+
 /// One transaction, which may abort.
 fn change_rows(
     (session, writer): (&mut WriteSession, &mut HeapWriter),
@@ -293,8 +308,11 @@ fn change_rows(
             _ if changed.is_empty() => {}
             3..6 => {
                 let keeps_keys = rng.below(3) > 0;
-                let updated = writer.update(&mut heap, changed[at].0, &row.tuple(), keeps_keys);
-                changed[at] = (updated.expect("updated").tid, number);
+                let tid = changed[at].0;
+                let updated = in_spite_of_ended(|ended| {
+                    writer.update(&mut heap, tid, &row.tuple(), keeps_keys, ended)
+                });
+                changed[at] = (updated.tid, number);
             }
             6 => {
                 let modes = [
@@ -304,15 +322,11 @@ fn change_rows(
                     RowLockMode::Update,
                 ];
                 let (tid, mode) = (changed[at].0, modes[rng.below(4) as usize]);
-                let mut locked = writer.lock(&mut heap, tid, mode, None);
-                if let Err(HeapWriteError::LockedBy { xmax, .. }) = locked {
-                    // There is no other transaction.
-                    locked = writer.lock(&mut heap, tid, mode, Some(xmax));
-                }
-                locked.expect("locked");
+                in_spite_of_ended(|ended| writer.lock(&mut heap, tid, mode, ended));
             }
             _ => {
-                writer.delete(&mut heap, changed.swap_remove(at).0).expect("deleted");
+                let tid = changed.swap_remove(at).0;
+                in_spite_of_ended(|ended| writer.delete(&mut heap, tid, ended));
             }
         }
     }
@@ -395,7 +409,8 @@ fn a_hot_chain_is_redirected_then_dead_then_unused() {
     };
     let refused = removed(&mut table, &[1, 3]);
     assert!(matches!(refused, Err(HeapWriteError::NotDead { .. })), "{refused:?}");
-    removed(&mut table, &[2, 1]).expect("removed");
+    assert_eq!(removed(&mut table, &[]).expect("nothing to remove"), None);
+    assert!(removed(&mut table, &[2, 1]).expect("removed").is_some());
     assert_eq!(pointers(&table.heap_page(0)), "1 unused");
     assert!(table.set_visible(0).all_frozen, "there is no row");
 }
@@ -413,8 +428,9 @@ fn versions_of_an_aborted_transaction_are_removed() {
     row.int4(2);
     let aborted = table.session.begin().expect("begun");
     let mut heap = table.session.heap(&aborted);
-    let updated = table.writer.update(&mut heap, tid, &row.tuple(), true).expect("updated").tid;
-    table.writer.update(&mut heap, updated, &row.tuple(), true).expect("updated");
+    let updated =
+        table.writer.update(&mut heap, tid, &row.tuple(), true, None).expect("updated").tid;
+    table.writer.update(&mut heap, updated, &row.tuple(), true, None).expect("updated");
     table.writer.insert(&mut heap, &row.tuple()).expect("inserted");
     table.session.abort(aborted).expect("aborted");
     let pruned = table.prune(0, true);
@@ -437,10 +453,10 @@ fn every_change_of_a_row_clears_the_bits_of_its_page() {
     let operations: [(&str, Operation, VisibilityBits); 6] = [
         ("insert", |w, s, _, row| w.insert(s, &row.tuple()).map(drop), none),
         ("multi-insert", |w, s, _, row| w.insert_many(s, &[row.tuple()]).map(drop), none),
-        ("HOT", |w, s, tid, row| w.update(s, tid, &row.tuple(), true).map(drop), none),
-        ("update", |w, s, tid, row| w.update(s, tid, &row.tuple(), false).map(drop), none),
+        ("HOT", |w, s, tid, row| w.update(s, tid, &row.tuple(), true, None).map(drop), none),
+        ("update", |w, s, tid, row| w.update(s, tid, &row.tuple(), false, None).map(drop), none),
         ("lock", |w, s, tid, _| w.lock(s, tid, RowLockMode::Update, None).map(drop), visible),
-        ("delete", |w, s, tid, _| w.delete(s, tid).map(drop), none),
+        ("delete", |w, s, tid, _| w.delete(s, tid, None).map(drop), none),
     ];
     for (name, operation, expected) in operations {
         let folder = tempfile::tempdir().expect("a folder");
@@ -556,7 +572,7 @@ fn an_update_to_another_page_clears_the_bits_of_both() {
     }
     let new = table.commit(|writer, session, transaction| {
         let mut heap = session.heap(transaction);
-        writer.update(&mut heap, written[0].tid, &row.tuple(), true).expect("updated").tid
+        writer.update(&mut heap, written[0].tid, &row.tuple(), true, None).expect("updated").tid
     });
     assert_eq!((new.block, new.item), (1, 2));
     for block in [0, 1] {
@@ -578,7 +594,7 @@ fn a_page_is_not_all_visible_before_every_snapshot_sees_its_rows() {
     let xmin = HeapTuple::parse(1, item(&table.heap_page(0), 1)).expect("sound").xmin();
     assert!(!marked(&mut table, xmin).all_visible, "a snapshot may be as old as the row");
     let open = table.session.begin().expect("begun");
-    table.writer.delete(&mut table.session.heap(&open), tid).expect("deleted");
+    table.writer.delete(&mut table.session.heap(&open), tid, None).expect("deleted");
     assert!(!marked(&mut table, open.xid()).all_visible, "the row is being deleted");
     table.session.abort(open).expect("aborted");
     let open = table.session.begin().expect("begun");
@@ -612,13 +628,75 @@ fn rows_are_locked_by_one_transaction() {
     assert!(matches!(refused, Err(HeapWriteError::LockedBy { .. })), "{refused:?}");
     let ended = Some(first.xid());
     assert!(lock(&second, RowLockMode::NoKeyUpdate, ended).expect("locked").is_some());
-    table.writer.delete(&mut table.session.heap(&second), tid).expect("deleted");
+    let refused = table.writer.delete(&mut table.session.heap(&first), tid, None);
+    assert!(matches!(refused, Err(HeapWriteError::LockedBy { .. })), "{refused:?}");
+    let mut row = TupleBuilder::new();
+    row.int4(2);
+    let refused =
+        table.writer.update(&mut table.session.heap(&first), tid, &row.tuple(), true, None);
+    assert!(matches!(refused, Err(HeapWriteError::LockedBy { .. })), "{refused:?}");
+    // Its own lock.
+    table.writer.delete(&mut table.session.heap(&second), tid, None).expect("deleted");
+    let refused = table.writer.delete(&mut table.session.heap(&second), tid, None);
+    assert!(matches!(refused, Err(HeapWriteError::ChangedBy { .. })), "{refused:?}");
     let refused =
         table.writer.lock(&mut table.session.heap(&second), tid, RowLockMode::Share, None);
     assert!(matches!(refused, Err(HeapWriteError::ChangedBy { .. })), "{refused:?}");
     table.session.abort(second).expect("aborted");
     table.session.abort(first).expect("aborted");
     assert_eq!(table.rows(), [(0, 1, 1)]);
+}
+
+#[test]
+fn a_change_that_has_committed_is_not_overwritten() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut table = Table::new(&folder.path().join("data"));
+    let tid = table.insert(1);
+    table.update(tid, 2);
+    let xmax = HeapTuple::parse(1, item(&table.heap_page(0), 1)).expect("sound").xmax();
+    let mut row = TupleBuilder::new();
+    row.int4(3);
+    for ended in [None, Some(xmax)] {
+        let refused = table.commit(|writer, session, transaction| {
+            let mut heap = session.heap(transaction);
+            let updated = writer.update(&mut heap, tid, &row.tuple(), false, ended).map(drop);
+            let deleted = writer.delete(&mut heap, tid, ended).map(drop);
+            let locked = writer.lock(&mut heap, tid, RowLockMode::KeyShare, ended).map(drop);
+            [updated, deleted, locked]
+        });
+        for refused in refused {
+            let is_refused = match &refused {
+                Err(HeapWriteError::LockedBy { .. }) => ended.is_none(),
+                Err(HeapWriteError::ChangedBy { .. }) => ended.is_some(),
+                _ => false,
+            };
+            assert!(is_refused, "{ended:?}: {refused:?}");
+        }
+    }
+    assert_eq!(table.rows(), [(0, 2, 2)]);
+}
+
+#[test]
+fn a_page_without_a_checksum_is_not_all_visible_before_its_commits_are_durable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    create_without_checksums(&data);
+    // So that nothing else flushes the log.
+    let wal_writer_delay = Duration::from_secs(3600);
+    let options = WritableClusterOptions { wal_writer_delay, ..options(&data) };
+    let cluster = WritableCluster::open(&data, &options, |_| {}).expect("opened");
+    let mut table = Table::of(cluster);
+    let mut row = TupleBuilder::new();
+    row.int4(1);
+    let transaction = table.session.begin().expect("begun");
+    table.writer.insert(&mut table.session.heap(&transaction), &row.tuple()).expect("inserted");
+    let end = table.session.commit(transaction, Durability::Soon).expect("committed");
+    assert!(table.cluster.log().durable() < end, "the commit has not been flushed");
+    let transaction = table.session.begin().expect("begun");
+    let mut heap = table.session.heap(&transaction);
+    let bits = table.writer.set_visible(&mut heap, 0, transaction.xid()).expect("marked");
+    assert!(bits.all_visible);
+    assert!(table.cluster.log().durable() >= end, "the commit may be lost");
 }
 
 #[test]
@@ -631,7 +709,10 @@ fn a_prune_waits_until_no_other_session_has_the_page_pinned() {
     let pin = other.backend().read(&table.relation, 0).expect("valid");
     let transaction = table.session.begin().expect("begun");
     let horizon = transaction.xid();
-    let options = PruneOptions { reason: PruneReason::OnAccess, horizon, freeze_limit: None };
+    let on_access = PruneOptions { reason: PruneReason::OnAccess, horizon, freeze_limit: None };
+    let done = table.writer.prune(&mut table.session.heap(&transaction), 0, &on_access);
+    assert_eq!(done.expect("not pruned"), Pruned::default(), "a prune on access does not wait");
+    let options = PruneOptions { reason: PruneReason::Vacuum, ..on_access };
     table.session.backend().session().canceller().cancel();
     let waited = table.writer.prune(&mut table.session.heap(&transaction), 0, &options);
     let was_cancelled = matches!(&waited, Err(HeapWriteError::Log(LogWriterError::Cancelled(_))));

@@ -16,7 +16,7 @@ use trunkline_format::transam::XidStatus;
 use trunkline_format::wal::SegmentSize;
 use trunkline_format::{HeapTuple, Oid, Tid, TupleBuilder};
 
-fn options(data: &Path) -> WritableClusterOptions {
+pub(crate) fn options(data: &Path) -> WritableClusterOptions {
     let mut settings = Settings::default();
     settings.set("shared_buffers", "1MB").expect("a setting");
     let scratch = data.parent().expect("a folder").to_owned();
@@ -28,8 +28,16 @@ pub(crate) fn open(data: &Path) -> WritableCluster {
 }
 
 pub(crate) fn create(data: &Path) {
+    create_with(data, true);
+}
+
+pub(crate) fn create_without_checksums(data: &Path) {
+    create_with(data, false);
+}
+
+fn create_with(data: &Path, has_checksums: bool) {
     let size = SegmentSize::new(1 << 20).expect("valid");
-    new_cluster::create(data, &NewClusterOptions::now(size, true)).expect("created");
+    new_cluster::create(data, &NewClusterOptions::now(size, has_checksums)).expect("created");
 }
 
 /// Inserts rows with these numbers in one transaction. Returns its XID.
@@ -210,12 +218,13 @@ fn rows_that_cannot_be_written_change_nothing() {
     let mut heap = session.heap(&transaction);
     let error = writer.insert(&mut heap, &long.tuple()).expect_err("too long");
     assert_eq!(error.to_string(), "row is too big: size 8188, maximum size 8160");
-    let missing = writer.delete(&mut heap, Tid { block: 0, item: 2 });
+    let missing = writer.delete(&mut heap, Tid { block: 0, item: 2 }, None);
     assert!(matches!(missing, Err(HeapWriteError::NoRow { .. })), "{missing:?}");
     let short = TupleBuilder::new();
-    let missing = writer.update(&mut heap, Tid { block: 0, item: 9 }, &short.tuple(), true);
+    let tid = Tid { block: 0, item: 9 };
+    let missing = writer.update(&mut heap, tid, &short.tuple(), true, None);
     assert!(matches!(missing, Err(HeapWriteError::NoRow { .. })), "{missing:?}");
-    let beyond = writer.delete(&mut heap, Tid { block: 99, item: 1 });
+    let beyond = writer.delete(&mut heap, Tid { block: 99, item: 1 }, None);
     assert!(matches!(beyond, Err(HeapWriteError::Read(_))), "{beyond:?}");
     assert_eq!(cluster.log().end(), end, "nothing was logged");
     assert_eq!(rows(&mut session, table).len(), 1);

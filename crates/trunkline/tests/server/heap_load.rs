@@ -58,12 +58,17 @@ pub(crate) fn insert_or_lock(
         [RowLockMode::KeyShare, RowLockMode::Share, RowLockMode::NoKeyUpdate, RowLockMode::Update];
     let tid = rows[rng.below(rows.len() as u64) as usize];
     let mode = modes[rng.below(4) as usize];
-    let mut locked = writer.lock(heap, tid, mode, None);
-    if let Err(HeapWriteError::LockedBy { xmax, .. }) = locked {
-        // The table is this thread's own, so its other transactions have ended.
-        locked = writer.lock(heap, tid, mode, Some(xmax));
+    in_spite_of_ended(|ended| writer.lock(heap, tid, mode, ended));
+}
+
+/// Changes a row whose xmax may be an earlier transaction. The table is this thread's own, so that has ended.
+pub(crate) fn in_spite_of_ended<T>(
+    mut change: impl FnMut(Option<u32>) -> Result<T, HeapWriteError>,
+) -> T {
+    match change(None) {
+        Err(HeapWriteError::LockedBy { xmax, .. }) => change(Some(xmax)).expect("changed"),
+        done => done.expect("changed"),
     }
-    locked.expect("locked");
 }
 
 /// Prunes, freezes or marks some pages, as vacuum does.

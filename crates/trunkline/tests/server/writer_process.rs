@@ -210,11 +210,15 @@ fn run_transaction(
             _ if changed.is_empty() => {}
             5..=7 => {
                 let keeps_keys = rng.below(2) == 0;
-                let updated = writer.update(&mut heap, changed[at], &tuple, keeps_keys);
-                changed[at] = updated.expect("updated").tid;
+                let tid = changed[at];
+                let updated = heap_load::in_spite_of_ended(|ended| {
+                    writer.update(&mut heap, tid, &tuple, keeps_keys, ended)
+                });
+                changed[at] = updated.tid;
             }
             _ => {
-                writer.delete(&mut heap, changed.swap_remove(at)).expect("deleted");
+                let tid = changed.swap_remove(at);
+                heap_load::in_spite_of_ended(|ended| writer.delete(&mut heap, tid, ended));
             }
         }
     }
