@@ -10,7 +10,7 @@
 //! ```
 //! **One record at a time.** A split and the downlink of its right half are two changes, as they are two records. Between them no
 //! page is locked: the left half is marked, and its right half is reached by moving right. Whichever insert meets the mark first
-//! finishes the split. So a split that a crash has interrupted is no special case.
+//! finishes the split. So a split that a crash has interrupted is not a special case.
 //!
 //! **Locks.** A change pins its pages, then reserves room in the WAL, then locks the pages: a child before its parent, and each level
 //! from left to right, as in PostgreSQL. With the locks it looks again whether the pages are still the right ones, and begins

@@ -28,11 +28,11 @@
 //! no free space map yet: free space on any page but a writer's own is used only by updates of tuples on that page.
 //!
 //! **Visibility map.** Whatever changes a row of a page that is marked all-visible also clears the page's bits in the map:
-//! a scan of an index alone relies on them. The map page is pinned before the page of the table is locked, and locked
+//! index-only scans rely on them. The map page is pinned before the page of the table is locked, and locked
 //! after it.
 //!
 //! **Not here:** waiting for row locks, and snapshots. The caller ensures that no other session changes the row, and says
-//! from which XID on transactions may still be needed by a snapshot. There are no multixacts.
+//! which is the oldest XID that a snapshot may still need (`OldestXmin`). There are no multixacts.
 //!
 //! [`page_change`]: crate::page_change
 

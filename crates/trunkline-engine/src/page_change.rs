@@ -10,8 +10,8 @@
 //!
 //! **Visibility maps.** Some records clear bits in a map page that they don't name ([`derived_pages`]): all releases of 18
 //! redo such records alike, but only those from 18.6 on redo a record that names the map page. The map page keeps its LSN,
-//! and the record has no image of it. If it needs one, a record of its own follows (`FPI_FOR_HINT`): otherwise, a write of
-//! the page that a crash has torn could not be repaired. The image comes second, so that a checkpoint between the two
+//! and the record has no image of it. If it needs one, a record of its own follows (`FPI_FOR_HINT`). Otherwise, redo
+//! could not repair the page after a torn write. The image comes second, so that a checkpoint between the two
 //! records writes the page as it is after both.
 
 use std::fmt;
@@ -35,7 +35,7 @@ use crate::storage::Relation;
 /// The LSN that the trial run of redo gives to a page: later than any.
 const TRIAL: Lsn = Lsn(1 << 62);
 
-/// The numbers of block references that leave none out.
+/// The IDs of block references without gaps: 0, 1, 2 and so on.
 const COUNTED: [u8; BLOCK_ID_MAX as usize + 1] = {
     let mut ids = [0; BLOCK_ID_MAX as usize + 1];
     let mut id = 0;

@@ -5,7 +5,7 @@
 //!   first on the right (5, 'abd', 'k')    ──▶  (5, 'abd')      as the high key of the left page,
 //!                                              (5, 'abd') → 9  as the downlink to the right page
 //!
-//!   if no key column differs:  (5, 'abc', 'x'), and the row of the last entry on the left
+//!   if no key column differs:  (5, 'abc', 'x'), and the heap TID of the last entry on the left
 //! ```
 //! [`TupleBuilder`](crate::TupleBuilder) makes the columns of an entry, because they have the same layout in tables and
 //! indexes. [`crate::btree`] decodes what is formed here. Mirrors `index_form_tuple` in PostgreSQL's

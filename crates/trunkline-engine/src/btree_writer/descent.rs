@@ -18,7 +18,7 @@ use crate::heap_writer::HeapSession;
 pub(super) struct Sought<'k> {
     /// An entry with the key.
     pub(super) entry: Entry<'k>,
-    /// Whether its row is the last column of the key. Otherwise the first entry with the key is searched for.
+    /// Whether the heap TID is compared as the last key column. If not, the search finds the first entry with the key.
     pub(super) with_row: bool,
 }
 
@@ -44,7 +44,7 @@ enum Next {
 }
 
 impl BtreeWriter {
-    /// The page of a level that a key belonged to a moment ago.
+    /// Finds the page of a level that a key belongs to. The page may be split before the caller locks it.
     pub(super) fn descend(
         &mut self,
         session: &mut HeapSession<'_>,

@@ -15,7 +15,7 @@ use crate::pool::{GuaranteeError, ReadError, WriteError};
 /// Why an entry was not inserted, or an index not created.
 #[derive(Debug, thiserror::Error)]
 pub enum BtreeWriteError {
-    /// Only a server knows how the values of a column are ordered.
+    /// We don't know the sort order of a column (its operator class or collation).
     #[error("the order of index column {column} is known to the server only")]
     UnknownOrder {
         /// The column, from 1.
@@ -61,7 +61,7 @@ pub enum BtreeWriteError {
         /// Its version.
         found: u32,
     },
-    /// Searches begin below the root, because pages were deleted.
+    /// The fast root is below the true root, because pages were deleted.
     #[error(
         "{location}: the fast root is block {fast_root} and the root block {root}, and writing such an index is not supported"
     )]
@@ -79,7 +79,7 @@ pub enum BtreeWriteError {
         /// The relation.
         location: Location,
     },
-    /// The row's place is within a posting list.
+    /// The row's TID falls within the range of a posting list.
     #[error("{location}: row {row} belongs into a posting list, which cannot be written yet")]
     PostingList {
         /// The posting list.
@@ -103,7 +103,7 @@ pub enum BtreeWriteError {
         /// The page without a downlink.
         child: u32,
     },
-    /// The page has no point at which it could be split, as its entries are longer than they may be.
+    /// The page has no valid split point, because some entries are over the size limit.
     #[error("{location}: no point to split the page for an entry of {size} bytes")]
     NoSplit {
         /// The page.

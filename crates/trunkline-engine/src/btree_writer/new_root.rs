@@ -1,6 +1,6 @@
 //! **How an index grows**: its metapage, its first root, and what completes a split: a new root, or a downlink in the parent.
 //!
-//! Whether a page was the root says the metapage, not the page: a split clears the flag of both halves, and the metapage still points to
+//! The metapage says whether a page was the root; the page itself doesn't. A split clears the root flag of both halves, and the metapage points to
 //! the left one until there is a new root.
 
 use trunkline_format::btree::{BtreePage, Entry, Fault, Meta};

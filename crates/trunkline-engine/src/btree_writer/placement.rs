@@ -1,7 +1,7 @@
 //! **Placement**: puts an entry on the page of its level, and splits the page if it is full.
 //!
 //! An attempt pins the pages that are known to be needed, reserves room, and locks them. If it then turns out that another page is
-//! needed, it lets go of everything, and the next attempt has that page, too: nothing is read while there is room or a lock.
+//! needed, it releases everything, and the next attempt pins that page too. No page is read while the session holds room or a lock.
 
 use std::cmp::Ordering;
 
@@ -58,7 +58,7 @@ pub(super) enum Placed {
     IsComplete,
 }
 
-/// The most pages that a record changes: of a split of a page above the leaves, both halves, the right sibling and the child.
+/// The most pages that one record changes. A split of an internal page changes both halves, the right sibling and the child.
 const CHANGED_MAX: usize = 4;
 
 /// The pages that an attempt locks.
@@ -210,7 +210,7 @@ impl BtreeWriter {
         }
     }
 
-    /// Finds where the entry goes, or what is needed to say that.
+    /// Finds where the entry goes, or what must happen first.
     fn find(
         &mut self,
         pages: &LockedPages<'_>,

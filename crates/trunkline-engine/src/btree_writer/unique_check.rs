@@ -1,6 +1,6 @@
 //! **Unique check**: the rows that have the same key as a new entry (`_bt_check_unique`).
 //!
-//! The leaves that may have the key are locked from the first on. Rows are not looked at here: that would mean to read pages of the
+//! The leaves that may have the key are locked from left to right. Row visibility is not checked here: that would mean reading pages of the
 //! table while leaves are locked.
 
 use std::cmp::Ordering;

@@ -65,7 +65,7 @@ impl BtreeWriter {
         self.index.corrupt(block, BtreeProblem::Fault(fault))
     }
 
-    /// A new page. It is used once [`BtreeWriter::spare`] is forgotten.
+    /// Returns the spare page, or extends the index by one. The caller clears [`BtreeWriter::spare`] once the page is used.
     pub(super) fn new_page(
         &mut self,
         session: &mut HeapSession<'_>,

@@ -72,7 +72,7 @@ pub enum HeapWriteError {
         /// The line pointer.
         location: Location,
     },
-    /// A tuple is about to be frozen, but its transaction has not ended as it must have.
+    /// A tuple must be frozen, but its inserter has not committed, or its deleter or updater has.
     #[error("{location} cannot be frozen: transaction {xid} is {status:?}")]
     NotFrozen {
         /// The line pointer.

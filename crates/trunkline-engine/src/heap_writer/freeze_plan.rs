@@ -1,7 +1,7 @@
 //! Which tuples of a page are frozen, and how (PostgreSQL's `heap_prepare_freeze_tuple`).
 //!
 //! A frozen tuple has no transactions any more: xmin is marked as frozen, and an xmax that has aborted, or has only locked
-//! the row, is removed. If one tuple must be frozen, all tuples of the page are that can be: the page is logged anyway.
+//! the row, is removed. If one tuple must be frozen, every tuple on the page that can be frozen is: the page is logged anyway.
 
 use trunkline_format::PageBytes;
 use trunkline_format::heap_tuple::{

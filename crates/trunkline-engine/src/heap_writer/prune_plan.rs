@@ -23,7 +23,7 @@ pub(super) struct PrunePlan {
     pub(super) redirected: Vec<(u16, u16)>,
     pub(super) dead: Vec<u16>,
     pub(super) unused: Vec<u16>,
-    /// The newest XID whose removal of a tuple a snapshot could miss, or 0.
+    /// The snapshot conflict horizon: the newest xmax of the removed tuples, or 0.
     pub(super) newest_removed: u32,
 }
 

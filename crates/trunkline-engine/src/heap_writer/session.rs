@@ -61,7 +61,7 @@ impl HeapSession<'_> {
         self.changer.room(self.backend.session(), (1, pages, data as u64 + 64))
     }
 
-    /// Locks a page for changing that has no map.
+    /// Locks a page exclusively, in a relation that has no visibility map.
     pub(crate) fn lock_page<'p>(&mut self, pin: &'p Pin) -> Result<PageMut<'p>, LogWriterError> {
         Ok(self.backend.write_lock(pin.page())?)
     }

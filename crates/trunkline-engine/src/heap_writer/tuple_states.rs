@@ -39,7 +39,7 @@ pub(super) enum Unknown {
     Damaged { item: u16 },
     /// The tuple is dead, heap-only, and in no HOT chain.
     NotInChain { item: u16 },
-    /// The tuple has a transaction before the horizon that has not ended as it must have.
+    /// The tuple can't be frozen: its xmin before the horizon has not committed, or its xmax has.
     NotFrozen { item: u16, xid: u32, status: XidStatus },
 }
 
@@ -104,7 +104,7 @@ impl TupleStates {
         }
     }
 
-    /// How a transaction has ended. Before the horizon, none is in progress: a crash has interrupted it.
+    /// How a transaction has ended. If one before the horizon is still marked as in progress, a crash interrupted it: it has aborted.
     pub(super) fn status(&self, xid: u32) -> Result<XidStatus, Unknown> {
         match self.known.get(&xid).ok_or(Unknown::Status)? {
             XidStatus::InProgress | XidStatus::SubCommitted if precedes(xid, self.horizon) => {
@@ -146,7 +146,7 @@ pub(super) fn inserter(tuple: &HeapTuple<'_>) -> Option<u32> {
     (!is_frozen && tuple.xmin() >= FIRST_NORMAL_XID).then(|| tuple.xmin())
 }
 
-/// The transaction that has deleted or updated a tuple, or tries to. `None` if xmax is a multixact, which is no XID.
+/// The transaction that has deleted or updated a tuple, or tries to. `None` if xmax is a multixact, which is not an XID.
 fn deleter(tuple: &HeapTuple<'_>) -> Option<u32> {
     let has_xid = tuple.infomask() & (XMAX_INVALID | XMAX_IS_MULTI) == 0;
     let is_deleted = has_xid && !is_only_locked(tuple.infomask());

@@ -1,4 +1,4 @@
-//! **Fillers**: records without meaning that end a block, so that no two flushes write the same one.
+//! **Fillers**: no-op records that fill a block to its end, so that no two flushes write the same block.
 //!
 //! ```text
 //!   block        │ record │ record │ filler ░░░░░│ record …

@@ -36,7 +36,7 @@ struct Claim {
     end: Lsn,
     /// No other flush writes its last block.
     is_closed: bool,
-    /// How many writes had ended when its own had, that one included. `None` while it is being written.
+    /// The number of writes that had ended when its own write ended, including that one. `None` until then.
     written: Option<u64>,
     is_durable: bool,
 }

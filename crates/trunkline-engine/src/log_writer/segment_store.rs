@@ -7,9 +7,9 @@
 //! A server removes files with such temporary names when it starts.
 //!
 //! A checkpoint recycles segments that redo doesn't need: they get the names of future ones, and keep their old contents.
-//! The end of the WAL is found nevertheless. An old page has another address than the one that belongs there. In the
-//! last page of the WAL, which may be new only up to a block, an old record names a previous record in a segment that the
-//! file was before, so it doesn't follow a new one.
+//! The end of the WAL is found nevertheless. An old page has the wrong page address (`xlp_pageaddr`). In the
+//! last page of the WAL, old blocks may follow new ones. There, the `xl_prev` of an old record points into the segment that the
+//! file used to be, so it doesn't match the last new record.
 //!
 //! A segment is filled with zeros before it gets its name, so that a flush changes no metadata, and finds no
 //! disk full. Its name is durable before the first record is written to it.

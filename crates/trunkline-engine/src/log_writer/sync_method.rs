@@ -124,7 +124,7 @@ impl FlushMethod {
         self.block
     }
 
-    /// Where the write of a flush begins, of which the WAL begins at `start`. With direct I/O, a block in which an earlier
+    /// The position at which a flush of WAL from `start` on begins to write. With direct I/O, a block in which an earlier
     /// flush has ended is written again from its start.
     pub(super) fn write_start(self, start: Lsn) -> Lsn {
         if self.is_direct { Lsn(start.0 - start.0 % self.block) } else { start }

@@ -3,7 +3,7 @@
 //! ```text
 //!   scan: record ─▶ steps ─▶ batch ═▶ thread, or the scan itself: chains ─▶ too large? ─▶ scratch file
 //! ```
-//! Finding the chain of each page takes a third of the scan's time, mostly for cache misses, and the scan needs no answer.
+//! Finding each page's chain takes a third of the scan's time, mostly in cache misses. The scan doesn't need the result.
 
 use std::path::PathBuf;
 

@@ -29,7 +29,7 @@ pub enum PageRedoError {
     /// A file of the log can't be read.
     #[error(transparent)]
     Files(#[from] LogFilesError),
-    /// The record doesn't fit to the page.
+    /// The record doesn't match the page.
     #[error("the record {manager}/{operation} at {place} does not fit to the page: {source}")]
     Redo {
         /// The record.
@@ -59,13 +59,13 @@ pub enum PageRedoError {
         /// What is wrong with it.
         verdict: PageVerdict,
     },
-    /// The page in the file has a position that the log never reaches.
+    /// The LSN of the page in the file is past the end of the log.
     #[error(
         "the page in the file has the position {found}, but the log ends at {end}: the log and the \
          files do not belong together, or the end of the log is missing"
     )]
     Newer {
-        /// The position of the page.
+        /// The LSN of the page.
         found: Lsn,
         /// The end of the log.
         end: Lsn,
