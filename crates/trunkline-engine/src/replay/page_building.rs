@@ -18,8 +18,8 @@ use super::page_redo::{PageRedo, PageRedoError};
 use super::record_reader::{RecordAdvice, RecordReader};
 use super::replayed::Replay;
 
-/// A read of the log that takes longer was probably not cached: a cached one takes less than 100 µs. Advice about
-/// cached records costs a sixth of a copy's time (decision 0043).
+/// A read of the log that takes longer was probably not cached. Advice about cached records costs a sixth of a copy's
+/// time (decision 0043).
 const WAITED: Duration = Duration::from_micros(300);
 
 /// One record of one of the pages.
