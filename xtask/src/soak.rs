@@ -27,6 +27,8 @@ use record::Record;
 
 /// Number of faults that `soak faults` injects.
 const FAULTS: &str = "1000000";
+/// Number of mutations in each of the tests that `soak mutations` runs.
+const MUTATIONS: &str = "10000000";
 /// Number of times that `soak kills` kills each command.
 const KILLS: &str = "50";
 /// Number of seeds per server that `soak servers` runs. Each is a random database.
@@ -40,6 +42,8 @@ const USAGE: &str = "\
 usage: cargo xtask soak <name>
 
   faults           a million faults on the simulated disk, under the seeded pool workload
+  mutations        ten million mutated log records, and as many random ones, are decoded, and as
+                   many mutated records and pages are given to redo
   mutants          all mutants, of which ci tries an eighth
   stress           the test step of ci ten times in a row, while other threads keep CPUs and
                    disk busy; needs what ci needs
@@ -84,6 +88,7 @@ pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
     let (name, args) = args.split_first().ok_or_else(|| Failure::usage(USAGE))?;
     let test: fn(&Checkout, &[&str]) -> Result<String, Failure> = match (*name, args) {
         ("faults", []) => |checkout, _| faults(checkout),
+        ("mutations", []) => |checkout, _| mutations(checkout),
         ("mutants", []) => |checkout, _| mutants::run(checkout, &[]),
         ("stress", []) => |checkout, _| stress::run(checkout),
         ("kills", []) => |checkout, _| kills(checkout),
@@ -131,6 +136,24 @@ fn faults(checkout: &Checkout) -> Result<String, Failure> {
         Some(0) if !totals.is_empty() => Ok(totals),
         _ => Err(Failure::new(format!("{test} failed"))),
     }
+}
+
+/// Decodes [`MUTATIONS`] damaged records, and applies as many to damaged pages. The build is optimised, and still
+/// checks arithmetic.
+fn mutations(checkout: &Checkout) -> Result<String, Failure> {
+    let test = "test --release -p trunkline-format --lib -- --nocapture";
+    let filters = ["mutated_records", "random_bytes_are_decoded", "damaged_records_and_pages"];
+    let test = filters.iter().fold(checkout.cargo(test), |test, filter| test.arg(filter));
+    let test = test
+        .env("TRUNKLINE_MUTATIONS", MUTATIONS)
+        .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")
+        .env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
+    let mut tally = Tally::default();
+    let code = test.tee(|line| tally.line(line))?;
+    if code != Some(0) || tally.passed != filters.len() as u64 {
+        return Err(Failure::new(format!("{test} failed: {}", tally.failures.join(", "))));
+    }
+    Ok(format!("{} tests with {MUTATIONS} mutations each", tally.passed))
 }
 
 /// Kills each command [`KILLS`] times.

@@ -14,7 +14,7 @@ use crate::wal::{
 };
 
 /// How many mutations each test makes. `TRUNKLINE_MUTATIONS` asks for more.
-fn mutations(few: usize) -> usize {
+pub(super) fn mutations(few: usize) -> usize {
     #[expect(clippy::disallowed_methods, reason = "a test, and this crate has no façade")]
     let asked = env::var("TRUNKLINE_MUTATIONS").ok();
     asked.map_or(few, |text| text.parse().expect("a number"))

@@ -1,5 +1,6 @@
 //! Any bytes may be in a record, and on a page.
 
+use super::damage::mutations;
 use super::redo_images::LOGS;
 use crate::ids::{BLOCK_SIZE, Lsn, PageBytes};
 use crate::test_data::XorShift;
@@ -7,9 +8,6 @@ use crate::wal::Record;
 use crate::wal::redo::{Change, Redone, derived_pages, first_difference, redo, redo_derived};
 use crate::wal::resource_manager::{ResourceManager, number};
 use crate::wal::test_log::record_bytes;
-
-/// How often each test tries.
-const ROUNDS: usize = 30_000;
 
 /// Some records of each log with the page before and after, as bytes.
 struct Sample {
@@ -62,7 +60,8 @@ fn damage(bytes: &mut [u8], random: &mut XorShift) {
 fn damaged_records_and_pages_are_refused_without_a_panic() {
     let (samples, mut random) = (samples(), XorShift(0x2ED0));
     let (mut applied, mut refused) = (0, 0);
-    for _ in 0..ROUNDS {
+    let rounds = mutations(30_000);
+    for _ in 0..rounds {
         let sample = &samples[random.below(samples.len())];
         let mut bytes = sample.record.clone();
         damage(&mut bytes[24..], &mut random);
@@ -103,5 +102,5 @@ fn damaged_records_and_pages_are_refused_without_a_panic() {
             first_difference(&page, &page, manager, block.fork, block.block);
         }
     }
-    assert!(applied > ROUNDS / 20 && refused > ROUNDS / 20, "{applied}, {refused}");
+    assert!(applied > rounds / 20 && refused > rounds / 20, "{applied}, {refused}");
 }
