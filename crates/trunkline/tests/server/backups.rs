@@ -208,11 +208,7 @@ fn a_manifest_is_not_believed() {
             ("\"backup_label\"", "\"PG_VERSION\"", "path \"PG_VERSION\" is listed twice"),
             ("\"Size\": 3,", "\"Size\": 4,", "PG_VERSION: has 3 bytes, expected 4"),
             ("\"End-LSN\": \"0/", "\"End-LSN\": \"F/", "backup_manifest: needs log to F/"),
-            (
-                "\"Start-LSN\": \"0/",
-                "\"Start-LSN\": \"0/1",
-                "backup_manifest: the log begins at 0/1",
-            ),
+            ("\"Start-LSN\": \"0/", "\"Start-LSN\": \"1/", "backup_manifest: the log begins at 1/"),
             ("\"Timeline\": 1", "\"Timeline\": 9", "backup_manifest: has log of timeline 9"),
         ] {
             let forge = |root: &Path| {

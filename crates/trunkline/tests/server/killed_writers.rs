@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use trunkline_aio::facade::random::Rng;
 use trunkline_engine::new_cluster::{self, NewClusterOptions};
@@ -17,7 +18,8 @@ use crate::binary::run;
 use crate::differential::seeds;
 use crate::index_load;
 use crate::replay::copy;
-use crate::server::{Server, major_of, servers};
+use crate::server::{Server, major_of, servers, succeed};
+use crate::wal::compare_with_pg_waldump;
 use crate::writer_process::{WriterProcess, options};
 
 /// How often the writer of a cluster is killed.
@@ -112,10 +114,24 @@ fn assert_same(expected: &BTreeMap<PathBuf, Vec<u8>>, found: &BTreeMap<PathBuf, 
 }
 
 /// Recovers one copy with a server, and another with our recovery. All files must be identical.
+///
+/// If the server has them, `pg_waldump` must read the log to where it ends for us, and `pg_checksums` find no fault in the
+/// cluster that we have recovered.
 fn compare_recoveries(bin: &Path, data: &Path, folder: &Path, seed: u64) {
+    let program = bin.join("pg_waldump");
+    if program.is_file() {
+        let wal = data.join("pg_wal").display().to_string();
+        let (code, ours, err) = run(data, &["inspect", "wal", &wal]);
+        assert_eq!(code, 0, "{err}");
+        println!("  {} records read by pg_waldump", compare_with_pg_waldump(&program, data, &ours));
+    }
     let mine = folder.join("mine");
     copy(data, &mine);
     recover(&mine, folder, seed);
+    let program = bin.join("pg_checksums");
+    if program.is_file() {
+        succeed(Command::new(program).arg("--check").arg("-D").arg(&mine));
+    }
     let server = Server::prepare(bin);
     server.copy_from(data);
     let mut server = server.configured(&[]);

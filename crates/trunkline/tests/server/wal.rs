@@ -88,6 +88,26 @@ fn comparable(line: &str) -> String {
     format!("{head}{operation} {blocks}")
 }
 
+/// `ours` are the lines of `inspect wal` for all records. Returns how many there are.
+pub(crate) fn compare_with_pg_waldump(program: &Path, data: &Path, ours: &str) -> usize {
+    let names = segments(data);
+    let name = |path: &PathBuf| path.file_name().expect("a name").to_owned();
+    let (first, last) = (names.first().map(name), names.last().map(name));
+    let mut command = Command::new(program);
+    command.env("LC_ALL", "C").env("TZ", "UTC").current_dir("/").arg("-p").arg(data.join("pg_wal"));
+    let output = command.args(first).args(last).output().expect("runs");
+    let theirs = String::from_utf8_lossy(&output.stdout);
+    let mut compared = 0;
+    let mut lines = theirs.lines();
+    for line in ours.lines() {
+        let expected = lines.next().expect("a line for each record");
+        assert_eq!(comparable(line), comparable(expected));
+        compared += 1;
+    }
+    assert_eq!(lines.next(), None);
+    compared
+}
+
 #[test]
 fn records_are_those_of_pg_waldump() {
     for bin in servers() {
@@ -112,25 +132,10 @@ fn records_are_those_of_pg_waldump() {
             assert!(!ours.contains(wrong), "{wrong}");
         }
         let program = bin.join("pg_waldump");
-        if !program.is_file() {
-            continue;
+        if program.is_file() {
+            let compared = compare_with_pg_waldump(&program, &data, &ours);
+            println!("{compared} records compared");
         }
-        let names = segments(&data);
-        let name = |path: &PathBuf| path.file_name().expect("a name").to_owned();
-        let (first, last) = (names.first().map(name), names.last().map(name));
-        let mut command = Command::new(program);
-        command.env("LC_ALL", "C").env("TZ", "UTC").current_dir("/").args(["-p", &folder]);
-        let output = command.args(first).args(last).output().expect("runs");
-        let theirs = String::from_utf8_lossy(&output.stdout);
-        let mut compared = 0;
-        let mut lines = theirs.lines();
-        for line in ours.lines() {
-            let expected = lines.next().expect("a line for each record");
-            assert_eq!(comparable(line), comparable(expected), "seed {seed}");
-            compared += 1;
-        }
-        assert_eq!(lines.next(), None, "seed {seed}");
-        println!("{compared} records compared");
     }
 }
 
