@@ -38,13 +38,12 @@ impl SmallFileError {
     }
 }
 
-/// Reads a whole file, but at most its first `limit` bytes. Returns `None` if the file doesn't
-/// exist.
+/// Opens a file for reading. Returns `None` if it doesn't exist.
 ///
 /// We check the file's type before opening it, because opening a device can have side effects. We
 /// check it again afterwards, because the file may have been replaced in the meantime. Thanks to
 /// `O_NONBLOCK`, opening a pipe doesn't wait for a writer.
-pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, SmallFileError> {
+pub(crate) fn open(path: &Path) -> Result<Option<File>, SmallFileError> {
     let not_a_file = || SmallFileError::NotAFile { path: path.to_owned() };
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
@@ -62,10 +61,16 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, SmallFile
         Err(source) => return Err(SmallFileError::io("open file", path, source)),
     };
     match file.metadata() {
-        Ok(metadata) if metadata.is_file() => {}
-        Ok(_) => return Err(not_a_file()),
-        Err(source) => return Err(SmallFileError::io("examine file", path, source)),
+        Ok(metadata) if metadata.is_file() => Ok(Some(file)),
+        Ok(_) => Err(not_a_file()),
+        Err(source) => Err(SmallFileError::io("examine file", path, source)),
     }
+}
+
+/// Reads a whole file, but at most its first `limit` bytes. Returns `None` if the file doesn't
+/// exist.
+pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, SmallFileError> {
+    let Some(file) = open(path)? else { return Ok(None) };
     let mut bytes = Vec::new();
     match file.take(limit).read_to_end(&mut bytes) {
         Ok(_) => Ok(Some(bytes)),

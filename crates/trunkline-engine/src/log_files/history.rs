@@ -79,6 +79,11 @@ impl History {
         found.map_or(0, |(timeline, _)| *timeline)
     }
 
+    /// Where an ancestor was left. `None` for the timeline itself, and for one that isn't in the history.
+    pub fn left_at(&self, timeline: u32) -> Option<Lsn> {
+        self.lines.iter().find(|(known, _)| *known == timeline).and_then(|(_, end)| *end)
+    }
+
     /// Timelines whose files may contain a segment, the best first.
     ///
     /// The segment in which a timeline began exists on the one before it too, so an older timeline
@@ -173,6 +178,8 @@ mod tests {
             assert_eq!(history.timeline_at(Lsn(place)), timeline, "{place:X}");
         }
         assert!(history.contains(2) && !history.contains(4));
+        let left = [1, 2, 3, 4].map(|timeline| history.left_at(timeline));
+        assert_eq!(left, [Some(Lsn(0x0200_0100)), Some(Lsn(0x0500_00A0)), None, None]);
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl LogFiles {
         for (rank, folder) in folders.iter().enumerate() {
             list(folder, rank, &mut found)?;
         }
-        found.sort_by_key(|(rank, file)| (file.name, file.form, *rank));
+        found.sort_by_key(|(rank, file)| (file.name, file.form.is_partial, *rank, file.form));
         let shown: Vec<String> = folders.iter().map(|it| format!("\"{}\"", it.display())).collect();
         let shown = shown.join(", ");
         let Some((_, last)) = found.last() else {
@@ -622,10 +622,14 @@ mod tests {
         write(second.path(), 3, ".gz", 2);
         write(first.path(), 4, "", 1);
         write(second.path(), 4, "", 2);
+        // A server asks its archive first, whose segments are whole; that in pg_wal may be an old one.
+        write(first.path(), 5, ".zst", 1);
+        write(second.path(), 5, "", 2);
         let folders = [first.path().to_owned(), second.path().to_owned()];
         let files = LogFiles::of_folders(&folders, None, None).expect("a log");
         let mut cursor = SegmentCursor::default();
         assert_eq!(fill_at(&files, &mut cursor, 3 << 20), Ok(2));
         assert_eq!(fill_at(&files, &mut cursor, 4 << 20), Ok(1));
+        assert_eq!(fill_at(&files, &mut cursor, 5 << 20), Ok(1));
     }
 }

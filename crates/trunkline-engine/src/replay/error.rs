@@ -70,6 +70,21 @@ pub enum ReplayError {
         /// The timeline in the history.
         expected: u32,
     },
+    /// The files of the directory contain changes of a timeline that the log doesn't follow.
+    #[error(
+        "the files have changes of timeline {timeline} up to {place}, but in the history of timeline \
+         {followed}, which is followed, this place is on timeline {expected}"
+    )]
+    Diverged {
+        /// The timeline of the files.
+        timeline: u32,
+        /// Up to where they have its changes.
+        place: Lsn,
+        /// The timeline that is followed.
+        followed: u32,
+        /// The timeline that its history has there.
+        expected: u32,
+    },
     /// The log ends too early.
     #[error("the log ends at {end} in segment {segment}, {needed}: {reason}")]
     Incomplete {

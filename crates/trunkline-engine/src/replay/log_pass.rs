@@ -46,7 +46,10 @@ pub(super) fn pass(
             is_gap = true;
         }
         let end = reader.position();
-        let segment = files.name(place);
+        let segment = files.name(end);
+        if files.name(place) != segment {
+            reason += &format!(", in segment {}", files.name(place));
+        }
         Ok(Some(PassEnd { end, segment, reason, is_gap, may_be_flushes: false, is_usual }))
     };
     loop {

@@ -12,6 +12,7 @@ use trunkline_format::{BlockNo, ControlFile, Lsn, Oid, PageBytes, PageHeader};
 
 use super::directory::Directory;
 use super::error::ReplayError;
+use super::log_pass::{Step, pass};
 use super::options::ReplayOptions;
 use super::page_chains::{ForkChanges, ForkKey, PageSource};
 use super::page_redo::PageRedoError;
@@ -20,7 +21,7 @@ use super::report::ReplayReport;
 use super::scan::{Scanned, scan, shutdown_record_end};
 use super::start::{ReplayStart, Situation, TimelineTarget};
 use super::until::Until;
-use crate::log_files::{History, LogFiles};
+use crate::log_files::{History, LogFiles, LogFilesError, LogScan};
 
 /// A cluster as of the end of its log.
 pub struct Replay {
@@ -277,7 +278,57 @@ fn open_log(
         TimelineTarget::Exactly(timeline) => timeline,
         TimelineTarget::NewestFrom(timeline) => History::newest(&folders, timeline)?,
     };
-    Ok(LogFiles::of_folders(&folders, Some(timeline), Some(control))?)
+    let files = LogFiles::of_folders(&folders, Some(timeline), Some(control))?;
+    check_history(files.history(), control, start)?;
+    if !start.consistency.allows_stopping() {
+        check_own_log(root, files.history(), control, start)?;
+    }
+    Ok(files)
+}
+
+/// What the files contain must be of the timeline that is followed, or of its ancestors. Mirrors the checks of
+/// `InitWalRecovery` in PostgreSQL's `access/transam/xlogrecovery.c`.
+fn check_history(
+    history: &History,
+    control: &ControlFile,
+    start: &ReplayStart,
+) -> Result<(), ReplayError> {
+    let min = control.min_recovery_point;
+    let of_min = (Lsn(min.0.saturating_sub(1)), min, control.min_recovery_timeline);
+    for (at, place, timeline) in [(start.checkpoint, start.checkpoint, start.timeline), of_min] {
+        let (expected, followed) = (history.timeline_at(at), history.timeline());
+        if place > Lsn(0) && timeline != expected {
+            return Err(ReplayError::Diverged { timeline, place, followed, expected });
+        }
+    }
+    Ok(())
+}
+
+/// A crashed primary may contain everything that its own log has. If it is to follow another timeline, it must
+/// not have gone on after the switch.
+fn check_own_log(
+    root: &Path,
+    history: &History,
+    control: &ControlFile,
+    start: &ReplayStart,
+) -> Result<(), ReplayError> {
+    let timeline = start.timeline;
+    let Some(switch) = history.left_at(timeline) else { return Ok(()) };
+    let own = match LogFiles::of_folders(&[root.join("pg_wal")], Some(timeline), Some(control)) {
+        Ok(own) => own,
+        Err(LogFilesError::NoSegments { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut end = None;
+    pass(LogScan::new(&own), switch, &mut |record| {
+        end = Some(record.end);
+        Ok(Step::Stop)
+    })?;
+    let (followed, expected) = (history.timeline(), history.timeline_at(switch));
+    match end {
+        Some(place) => Err(ReplayError::Diverged { timeline, place, followed, expected }),
+        None => Ok(()),
+    }
 }
 
 impl fmt::Debug for Replay {

@@ -217,7 +217,7 @@ impl Scan<'_> {
 
     fn check_consistency(&mut self) {
         self.is_consistent = match self.start.consistency {
-            Consistency::EndOfLog(_) => false,
+            Consistency::EndOfLog { .. } => false,
             Consistency::At(place) => self.found.report.end >= place,
             Consistency::BackupEnd { at_least, .. } => {
                 self.backup_has_ended && self.found.report.end >= at_least
@@ -343,14 +343,16 @@ impl Scan<'_> {
         self.found.report.reason.clone_from(&end.reason);
         self.found.report.is_usual_end = end.is_usual;
         let is_consistent = match self.start.consistency {
-            Consistency::EndOfLog(at_least) => self.found.report.end > at_least,
+            Consistency::EndOfLog { checkpoint, at_least } => {
+                self.found.report.end > checkpoint && self.found.report.end >= at_least
+            }
             _ => self.is_consistent,
         };
         if is_consistent {
             self.found.report.consistent.get_or_insert(self.found.report.end);
         }
         // Our own log can go on after such a gap, and nothing after it was acknowledged.
-        let is_crash = matches!(self.start.consistency, Consistency::EndOfLog(_));
+        let is_crash = matches!(self.start.consistency, Consistency::EndOfLog { .. });
         let is_gap = end.is_gap && !(self.is_ours && is_crash && end.may_be_flushes);
         if !is_consistent || is_gap {
             let needed =
@@ -372,8 +374,12 @@ impl Scan<'_> {
     /// What the log must reach, for a message.
     fn needed(&self) -> String {
         match self.start.consistency {
-            Consistency::EndOfLog(place) => {
-                format!("before the end of the record at {place}, which global/pg_control names")
+            Consistency::EndOfLog { checkpoint, at_least } => {
+                let names = "which global/pg_control names";
+                match self.found.report.end > checkpoint {
+                    true => format!("before {at_least}, {names}"),
+                    false => format!("before the end of the record at {checkpoint}, {names}"),
+                }
             }
             Consistency::At(place) => format!("before {place}, where the files are consistent"),
             Consistency::BackupEnd { start, .. } => {

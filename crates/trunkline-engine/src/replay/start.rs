@@ -3,6 +3,7 @@
 //! | Files | Starts at | Consistent |
 //! |---|---|---|
 //! | shut down, no label | nothing to replay | yes |
+//! | shut down, and a signal file asks for the log of an archive | redo of the control file's checkpoint | there |
 //! | crashed, or a snapshot of all files at one moment | redo of the control file's checkpoint | at the end of the log |
 //! | standby, or an interrupted recovery of a backup | redo of the last restart point | at `minRecoveryPoint`, and after the record of the backup's end |
 //! | base backup of a primary (`backup_label`) | redo of the label | after the record of the backup's end |
@@ -55,8 +56,13 @@ pub enum TimelineTarget {
 /// When the files are consistent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consistency {
-    /// At the end of the log, which must not be before this position.
-    EndOfLog(Lsn),
+    /// At the end of the log.
+    EndOfLog {
+        /// The checkpoint record, which the log must have.
+        checkpoint: Lsn,
+        /// Where the log must not end before: `minRecoveryPoint`.
+        at_least: Lsn,
+    },
     /// At this position.
     At(Lsn),
     /// Behind the record that a backup which began at `start` has ended, and not before `at_least`.
@@ -178,14 +184,16 @@ impl Situation<'_> {
         let min = control.min_recovery_point;
         // A recovery of a backup that did not get to the backup's end has kept what the label said.
         let at_least = min.max(control.checkpoint.redo);
-        let backup = match (control.backup_start, control.backup_end_required) {
-            (start, true) => Some(Consistency::BackupEnd { start, at_least }),
-            (start, false) if start > Lsn(0) => {
-                Some(Consistency::At(at_least.max(control.backup_end)))
-            }
-            _ => None,
+        // A backup of a standby has no record of its end, whatever `backupEndRequired` says.
+        let (start, end) = (control.backup_start, control.backup_end);
+        let backup = match control.backup_end_required {
+            _ if end > Lsn(0) => Some(Consistency::At(at_least.max(end))),
+            true => Some(Consistency::BackupEnd { start, at_least }),
+            false if start > Lsn(0) => Some(Consistency::At(at_least)),
+            false => None,
         };
         match control.state {
+            ClusterState::ShutDown if self.has_signal => Ok(Some(Consistency::At(at_least))),
             ClusterState::ShutDown => Ok(None),
             ClusterState::ShutDownInRecovery | ClusterState::InArchiveRecovery => {
                 Ok(Some(backup.unwrap_or(Consistency::At(at_least))))
@@ -195,7 +203,10 @@ impl Situation<'_> {
             | ClusterState::InCrashRecovery
             | ClusterState::InProduction => Ok(Some(match backup {
                 Some(backup) => backup,
-                None => Consistency::EndOfLog(min.max(control.checkpoint.location)),
+                None => {
+                    let checkpoint = control.checkpoint.location;
+                    Consistency::EndOfLog { checkpoint, at_least: min }
+                }
             })),
             state @ ClusterState::Unrecognized(_) => Err(StartError::State { state }),
         }
@@ -205,7 +216,7 @@ impl Situation<'_> {
 impl Consistency {
     /// Whether files are consistent before the log's end, so that replay may stop there.
     pub fn allows_stopping(&self) -> bool {
-        !matches!(self, Self::EndOfLog(_))
+        !matches!(self, Self::EndOfLog { .. })
     }
 }
 
@@ -267,7 +278,7 @@ mod tests {
                 checkpoint: Lsn(0x180),
                 timeline: 2,
                 target: TimelineTarget::Exactly(2),
-                consistency: Consistency::EndOfLog(Lsn(0x180)),
+                consistency: Consistency::EndOfLog { checkpoint: Lsn(0x180), at_least: Lsn(0) },
             };
             let found = Situation { control: &situation, label: None, has_signal: false }.start();
             assert_eq!(found, Ok(Some(expected)), "{state}");
@@ -284,9 +295,11 @@ mod tests {
             standby.backup_end_required = true;
             let expected = Consistency::BackupEnd { start: Lsn(0xF0), at_least: Lsn(0x300) };
             assert_eq!(start(&standby, None), Ok(Some(expected)));
-            standby.backup_end_required = false;
             standby.backup_end = Lsn(0x400);
-            assert_eq!(start(&standby, None), Ok(Some(Consistency::At(Lsn(0x400)))));
+            for is_required in [true, false] {
+                standby.backup_end_required = is_required;
+                assert_eq!(start(&standby, None), Ok(Some(Consistency::At(Lsn(0x400)))));
+            }
         }
         let error = start(&control(Unrecognized(9)), None).expect_err("undefined");
         assert_eq!(error, StartError::State { state: Unrecognized(9) });
@@ -312,6 +325,20 @@ mod tests {
         assert_eq!(error, StartError::Incremental { from: Lsn(0x50) });
         let reversed = BackupLabel { redo: Lsn(0x300), ..LABEL };
         assert!(matches!(start(&standby, Some(&reversed)), Err(StartError::Order { .. })));
+    }
+
+    #[test]
+    fn a_signal_file_asks_for_the_log_of_an_archive() {
+        let control = control(ClusterState::ShutDown);
+        let found = Situation { control: &control, label: None, has_signal: true }.start();
+        let expected = ReplayStart {
+            redo: Lsn(0x100),
+            checkpoint: Lsn(0x180),
+            timeline: 2,
+            target: TimelineTarget::NewestFrom(2),
+            consistency: Consistency::At(Lsn(0x100)),
+        };
+        assert_eq!(found, Ok(Some(expected)));
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! first record that changes a page reads it from its file. A missing page is read as zeros, as a
 //! server does during recovery: its file may have been removed later.
 
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +16,7 @@ use trunkline_format::wal::Multixact;
 use trunkline_format::{BLOCK_SIZE, PageBytes, PgVersion};
 
 use super::error::ReplayError;
+use crate::small_file;
 
 /// The pages that the log has changed.
 #[derive(Debug)]
@@ -27,12 +27,15 @@ pub(super) struct StatusPages {
     /// The page of offsets that a multixact on the page before has begun. The record that fills it
     /// with zeros comes later, and must not wipe the entry.
     begun: Option<u64>,
+    /// The newest page of offsets that was filled with zeros or begun. Multixacts are not logged in the order
+    /// of their numbers, so the page after that of a multixact may already be in use.
+    initialised: Option<u64>,
 }
 
 impl StatusPages {
     pub(super) fn new(root: &Path, version: PgVersion) -> Self {
         let (layout, pages) = (MultixactLayout::of(version), Map::default());
-        Self { root: root.to_owned(), layout, pages, begun: None }
+        Self { root: root.to_owned(), layout, pages, begun: None, initialised: None }
     }
 
     /// The memory that the pages take, in bytes.
@@ -58,9 +61,11 @@ impl StatusPages {
 
     /// A page is filled with zeros.
     pub(super) fn zero(&mut self, file: Slru, page: u64) {
-        if file == Slru::Offsets && self.begun == Some(page) {
-            self.begun = None;
-            return;
+        if file == Slru::Offsets {
+            self.initialised = Some(page);
+            if self.begun.take() == Some(page) {
+                return;
+            }
         }
         self.pages.insert((file, page), Arc::new([0; BLOCK_SIZE]));
     }
@@ -83,8 +88,8 @@ impl StatusPages {
         // The next one begins where this one ends. Servers write that since 2025; for logs of older
         // ones it is what their next record says.
         let next = self.layout.offset_place(next_multi(*multi));
-        if next.page != place.page && next.page != 0 {
-            self.begun = Some(next.page);
+        if next.page != place.page && self.is_missing(place.page, next.page)? {
+            (self.begun, self.initialised) = (Some(next.page), Some(next.page));
             self.pages.insert((Slru::Offsets, next.page), Arc::new([0; BLOCK_SIZE]));
         }
         // Member 0 is never used, since 0 says that there is no multixact.
@@ -101,6 +106,17 @@ impl StatusPages {
         Ok(())
     }
 
+    /// Whether nothing has initialised the page of offsets after `page` yet. Mirrors `RecordNewMultiXact` in
+    /// PostgreSQL's `access/transam/multixact.c`.
+    fn is_missing(&self, page: u64, next: u64) -> Result<bool, ReplayError> {
+        if let Some(initialised) = self.initialised {
+            return Ok(initialised == page);
+        }
+        let is_known = self.pages.contains_key(&(Slru::Offsets, next));
+        let (path, offset) = self.place(Slru::Offsets, next);
+        Ok(!is_known && read(&path, offset)?.is_none())
+    }
+
     fn set_offset(&mut self, place: SlruPosition, offset: u64) -> Result<(), ReplayError> {
         let size = self.layout.offset_bytes();
         let page = self.page(Slru::Offsets, place.page)?;
@@ -110,12 +126,12 @@ impl StatusPages {
 
     /// A page that is to be changed, read from its file the first time.
     fn page(&mut self, file: Slru, page: u64) -> Result<&mut PageBytes, ReplayError> {
+        let (path, offset) = self.place(file, page);
         let found = match self.pages.entry((file, page)) {
             std::collections::hash_map::Entry::Occupied(found) => found.into_mut(),
             std::collections::hash_map::Entry::Vacant(vacant) => {
-                let place = SlruPosition { page, byte: 0 };
-                let path = self.root.join(file.path(self.layout, place.segment()));
-                vacant.insert(Arc::new(read(&path, place.offset())?))
+                let bytes = read(&path, offset)?.unwrap_or([0; BLOCK_SIZE]);
+                vacant.insert(Arc::new(bytes))
             }
         };
         // No other thread has the page yet: they are handed out after the scan.
@@ -129,17 +145,13 @@ fn write(page: &mut PageBytes, at: usize, bytes: &[u8]) {
     }
 }
 
-/// Reads a page; zeros if it doesn't exist as a whole.
-fn read(path: &Path, offset: u64) -> Result<PageBytes, ReplayError> {
+/// Reads a page. `None` if it doesn't exist as a whole.
+fn read(path: &Path, offset: u64) -> Result<Option<PageBytes>, ReplayError> {
     let mut page = [0; BLOCK_SIZE];
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(page),
-        Err(error) => return Err(ReplayError::io(path, error)),
-    };
+    let Some(file) = small_file::open(path)? else { return Ok(None) };
     match file.read_exact_at(&mut page, offset) {
-        Ok(()) => Ok(page),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok([0; BLOCK_SIZE]),
+        Ok(()) => Ok(Some(page)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(ReplayError::io(path, error)),
     }
 }
@@ -174,6 +186,51 @@ mod tests {
         assert_eq!(found, [Committed, Aborted, Committed, Committed, InProgress]);
     }
 
+    /// Numbers are given out before the records are written.
+    #[test]
+    fn a_multixact_that_is_logged_late_does_not_wipe_the_page_after_it() {
+        let create = |multi, first_member, xid| Multixact {
+            multi,
+            first_member,
+            members: vec![(xid, 1), (xid + 1, 1)],
+        };
+        for (version, per_page) in [(PgVersion::V15, 2048), (PgVersion::V19, 1024)] {
+            let last = per_page - 1;
+            // With the record that initialises the page, without it but with a file, and with neither.
+            for (is_logged, has_file) in [(true, false), (false, true), (false, false)] {
+                let root = tempfile::tempdir().expect("a folder");
+                let mut pages = StatusPages::new(root.path(), version);
+                if has_file {
+                    let (path, _) = pages.place(Slru::Offsets, 1);
+                    std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+                    std::fs::write(path, [0; 2 * BLOCK_SIZE]).expect("written");
+                }
+                if is_logged {
+                    pages.zero(Slru::Offsets, 1);
+                }
+                for multixact in
+                    [create(last + 1, 102, 710), create(last + 2, 104, 720), create(last, 100, 700)]
+                {
+                    pages.create(&multixact).expect("created");
+                }
+                let found = [last, last + 1, last + 2, last + 3].map(|it| offset(&pages, it));
+                assert_eq!(found, [100, 102, 104, 106], "{is_logged} {has_file}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_a_file_is_refused() {
+        let root = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(root.path().join("pg_xact")).expect("made");
+        let path = root.path().join("pg_xact/0000");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().expect("runs");
+        assert!(made.success());
+        let mut pages = StatusPages::new(root.path(), PgVersion::V18);
+        let error = pages.set_status(1001, XidStatus::Aborted).expect_err("a pipe").to_string();
+        assert!(error.ends_with("pg_xact/0000\": not a regular file"), "{error}");
+    }
+
     #[test]
     fn multixacts_have_members_and_the_next_one_begins_behind_them() {
         for (version, per_page) in [(PgVersion::V15, 2048), (PgVersion::V19, 1024)] {
@@ -187,6 +244,10 @@ mod tests {
             // The next page has begun, so the record that fills it with zeros comes too late.
             pages.zero(Slru::Offsets, 1);
             assert_eq!(offset(&pages, multi + 1), 1638);
+            pages.zero(Slru::Offsets, 1);
+            assert_eq!(offset(&pages, multi + 1), 0);
+            // It was the last page that was initialised, so a multixact on the page before begins nothing.
+            pages.create(&multixact).expect("created");
             pages.zero(Slru::Offsets, 1);
             assert_eq!(offset(&pages, multi + 1), 0);
             for (number, xid) in [(1636, 700), (1637, 701)] {

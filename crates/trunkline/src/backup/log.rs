@@ -82,6 +82,7 @@ fn finding(error: &DataDirError) -> Option<Finding> {
             }
             ReplayError::Record { .. }
             | ReplayError::Timeline { .. }
+            | ReplayError::Diverged { .. }
             | ReplayError::Incomplete { .. }
             | ReplayError::Effect { .. }
             | ReplayError::RelationMap { .. } => Some(Finding::of_log("log", source)),

@@ -58,5 +58,6 @@ mod redo;
 mod replay;
 mod starts;
 mod status_files;
+mod timelines;
 mod wal;
 mod writer_process;
