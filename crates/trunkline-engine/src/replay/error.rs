@@ -200,6 +200,9 @@ impl ReplayError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
+            Self::Files(LogFilesError::NoSegments { .. }) => {
+                Some("name the folder that has them with --wal")
+            }
             Self::Files(LogFilesError::Missing(_)) | Self::Incomplete { .. } => Some(
                 "name the folder that has the missing segments with --wal, or use \
                  --allow-incomplete to read as far as the log goes",

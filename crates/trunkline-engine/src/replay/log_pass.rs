@@ -1,10 +1,12 @@
 //! Reads the log record by record, and reports why it ends.
 
 use trunkline_format::Lsn;
-use trunkline_format::wal::{LogChunk, LogEvent, LogReader, LogRecord, SegmentName};
+use trunkline_format::wal::{
+    EndReason, LogChunk, LogEnd, LogEvent, LogPageError, LogReader, LogRecord, SegmentName,
+};
 
 use super::error::ReplayError;
-use crate::log_files::{LogFiles, LogScan};
+use crate::log_files::{LogFiles, LogFilesError, LogScan};
 
 /// Whether to go on after a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,20 +52,32 @@ pub(super) fn pass(
         if files.name(place) != segment {
             reason += &format!(", in segment {}", files.name(place));
         }
-        Ok(Some(PassEnd { end, segment, reason, is_gap, may_be_flushes: false, is_usual }))
+        PassEnd { end, segment, reason, is_gap, may_be_flushes: false, is_usual }
     };
     loop {
         let place = reader.wanted();
-        let Some(part) = scan.read(place)? else {
-            return ended(&reader, place, files.missing(place).to_string(), true);
+        let part = match scan.read(place) {
+            Ok(Some(part)) => part,
+            Ok(None) => {
+                let missing = files.missing(place);
+                // Servers name the files that they keep for later without leaving out one.
+                let has_later = missing.behind.is_some();
+                let end = ended(&reader, place, missing.to_string(), !has_later);
+                return Ok(Some(PassEnd { is_gap: end.is_gap || has_later, ..end }));
+            }
+            Err(error @ LogFilesError::Compressed { .. }) => {
+                let end = ended(&reader, place, error.to_string(), false);
+                return Ok(Some(PassEnd { is_gap: true, ..end }));
+            }
+            Err(error) => return Err(error.into()),
         };
         let chunk = LogChunk { start: place, bytes: part.bytes };
         if !chunk.has_page(place) {
             let expected = files.identity().segment_size.bytes();
             let reason = format!("the file has {} bytes, expected {expected}", part.file_length);
             let is_partial = files.is_partial(place);
-            let end = ended(&reader, place, reason, is_partial)?;
-            return Ok(end.map(|end| PassEnd { is_gap: end.is_gap || !is_partial, ..end }));
+            let end = ended(&reader, place, reason, is_partial);
+            return Ok(Some(PassEnd { is_gap: end.is_gap || !is_partial, ..end }));
         }
         while let Some(event) = reader.next(&chunk) {
             match event {
@@ -73,16 +87,16 @@ pub(super) fn pass(
                     }
                 }
                 LogEvent::Overwritten { .. } => {}
-                LogEvent::End(end) => {
-                    let (place, reason) = (end.place, end.reason.to_string());
-                    let ended = ended(&reader, place, reason, end.reason.is_usual())?;
+                LogEvent::End(LogEnd { place, reason, .. }) => {
+                    let end = ended(&reader, place, reason.to_string(), reason.is_usual());
+                    // No crash leaves the log of another cluster.
+                    let is_foreign = matches!(reason, EndReason::Page(LogPageError::System { .. }));
                     // No flush writes more than one segment ahead of the oldest that is not durable.
                     let size = u64::from(files.identity().segment_size.bytes());
-                    return Ok(ended.map(|end| {
-                        let next = Lsn(place.0 + size);
-                        let may_be_flushes = end.is_gap && files.continues_after(next).is_none();
-                        PassEnd { may_be_flushes, ..end }
-                    }));
+                    let next = Lsn(place.0 + size);
+                    let may_be_flushes = end.is_gap && files.continues_after(next).is_none();
+                    let is_gap = end.is_gap || is_foreign;
+                    return Ok(Some(PassEnd { may_be_flushes, is_gap, ..end }));
                 }
             }
         }

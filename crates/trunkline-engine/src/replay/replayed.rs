@@ -7,7 +7,7 @@ use trunkline_aio::clock;
 use trunkline_aio::facade::atomic::AtomicBool;
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::transam::Slru;
-use trunkline_format::wal::PreparedTransaction;
+use trunkline_format::wal::{PreparedTransaction, SegmentName, SegmentSize};
 use trunkline_format::{BlockNo, ControlFile, Lsn, Oid, PageBytes, PageHeader};
 
 use super::directory::Directory;
@@ -57,7 +57,7 @@ impl Replay {
     ) -> Result<Option<Replay>, ReplayError> {
         let begun = clock::now();
         let directory = Directory::read(root)?;
-        let Some(start) = start_of(&directory, control)? else {
+        let Some(start) = start_of(&directory, control, options)? else {
             // The files are of one moment, and it may be another one.
             return if options.until == Until::End { Ok(None) } else { Err(ReplayError::NoPast) };
         };
@@ -67,6 +67,8 @@ impl Replay {
         found.report.pages = pages;
         found.report.spilled = found.chains.spilled_bytes();
         found.report.elapsed = clock::now().since(begun);
+        let reached = files.history().timeline_at(found.report.last);
+        found.report.other_timeline = (reached != start.timeline).then_some(reached);
         Ok(Some(Replay {
             files,
             found,
@@ -88,7 +90,8 @@ impl Replay {
         control: &ControlFile,
         options: &ReplayOptions,
     ) -> Result<Option<(Lsn, LogFiles)>, ReplayError> {
-        let Some(start) = start_of(&Directory::read(root)?, control)? else { return Ok(None) };
+        let start = start_of(&Directory::read(root)?, control, options)?;
+        let Some(start) = start else { return Ok(None) };
         Ok(Some((start.redo, open_log(root, control, &start, options)?)))
     }
 
@@ -257,10 +260,11 @@ impl Replay {
 fn start_of(
     directory: &Directory,
     control: &ControlFile,
+    options: &ReplayOptions,
 ) -> Result<Option<ReplayStart>, ReplayError> {
-    let Directory { label, has_signal, .. } = directory;
-    let situation = Situation { control, label: label.as_ref(), has_signal: *has_signal };
-    Ok(situation.start()?)
+    let (label, has_signal) = (directory.label.as_ref(), directory.has_signal);
+    let has_archive = !options.wal.is_empty();
+    Ok(Situation { control, label, has_signal, has_archive }.start()?)
 }
 
 /// Finds the files of the log.
@@ -278,7 +282,16 @@ fn open_log(
         TimelineTarget::Exactly(timeline) => timeline,
         TimelineTarget::NewestFrom(timeline) => History::newest(&folders, timeline)?,
     };
-    let files = LogFiles::of_folders(&folders, Some(timeline), Some(control))?;
+    let files = LogFiles::of_folders(&folders, Some(timeline), Some(control));
+    let files =
+        files.map_err(|error| match (error, SegmentSize::new(control.wal_segment_size)) {
+            (LogFilesError::NoSegments { text }, Some(size)) => {
+                let name = SegmentName::of(start.timeline, size.segment_of(start.redo), size);
+                let text = format!("{text}, but {name} is needed, which contains {}", start.redo);
+                LogFilesError::NoSegments { text }
+            }
+            (error, _) => error,
+        })?;
     check_history(files.history(), control, start)?;
     if !start.consistency.allows_stopping() {
         check_own_log(root, files.history(), control, start)?;

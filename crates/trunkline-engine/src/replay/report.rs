@@ -31,6 +31,8 @@ pub struct ReplayReport {
     pub spilled: u64,
     /// How long the scan took.
     pub elapsed: Duration,
+    /// The timeline of the last record, if it isn't that of the start.
+    pub other_timeline: Option<u32>,
     /// What `allow_incomplete` has let pass.
     pub warning: Option<String>,
 }
@@ -50,6 +52,7 @@ impl ReplayReport {
             memory: 0,
             spilled: 0,
             elapsed: Duration::ZERO,
+            other_timeline: None,
             warning: None,
         }
     }
@@ -70,6 +73,13 @@ impl fmt::Display for ReplayReport {
         if self.spilled > 0 {
             let mb = self.spilled as f64 / f64::from(1 << 20);
             write!(f, " but {mb:.1} MB of scratch, for lack of --replay-memory")?;
+        }
+        if let Some(timeline) = self.other_timeline {
+            write!(f, "; timeline {timeline} was followed")?;
+        }
+        if !self.is_usual_end && self.warning.is_none() {
+            let reason = &self.reason;
+            write!(f, "; the log ends there as a crash or damage can leave it: {reason}")?;
         }
         Ok(())
     }

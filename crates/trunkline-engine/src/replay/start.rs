@@ -27,6 +27,8 @@ pub struct Situation<'s> {
     pub label: Option<&'s BackupLabel>,
     /// Whether there is a `recovery.signal` or a `standby.signal`.
     pub has_signal: bool,
+    /// Whether log is also taken from folders besides `pg_wal`.
+    pub has_archive: bool,
 }
 
 /// Where and how a log is replayed.
@@ -145,7 +147,8 @@ impl Situation<'_> {
     }
 
     /// Without a signal file, a server follows the timeline of the control file; otherwise the
-    /// newest one (`recovery_target_timeline = latest`).
+    /// newest one (`recovery_target_timeline = latest`). A backup with an archive is read as if it had the signal
+    /// file: a server would need one to read the archive.
     fn target(&self) -> TimelineTarget {
         let ControlFile { checkpoint, min_recovery_point, min_recovery_timeline, .. } =
             self.control;
@@ -153,7 +156,7 @@ impl Situation<'_> {
         if *min_recovery_point > Lsn(0) {
             timeline = timeline.max(*min_recovery_timeline);
         }
-        if self.has_signal {
+        if self.has_signal || (self.label.is_some() && self.has_archive) {
             TimelineTarget::NewestFrom(timeline)
         } else {
             TimelineTarget::Exactly(timeline)
@@ -259,11 +262,19 @@ mod tests {
         control
     }
 
+    fn situation<'s>(
+        control: &'s ControlFile,
+        label: Option<&'s BackupLabel>,
+        has_signal: bool,
+    ) -> Situation<'s> {
+        Situation { control, label, has_signal, has_archive: false }
+    }
+
     fn start(
         control: &ControlFile,
         label: Option<&BackupLabel>,
     ) -> Result<Option<Consistency>, StartError> {
-        let start = Situation { control, label, has_signal: false }.start()?;
+        let start = situation(control, label, false).start()?;
         Ok(start.map(|start| start.consistency))
     }
 
@@ -272,7 +283,7 @@ mod tests {
         use ClusterState::*;
         assert_eq!(start(&control(ShutDown), None), Ok(None));
         for state in [StartingUp, ShuttingDown, InCrashRecovery, InProduction] {
-            let situation = control(state);
+            let control = control(state);
             let expected = ReplayStart {
                 redo: Lsn(0x100),
                 checkpoint: Lsn(0x180),
@@ -280,7 +291,7 @@ mod tests {
                 target: TimelineTarget::Exactly(2),
                 consistency: Consistency::EndOfLog { checkpoint: Lsn(0x180), at_least: Lsn(0) },
             };
-            let found = Situation { control: &situation, label: None, has_signal: false }.start();
+            let found = situation(&control, None, false).start();
             assert_eq!(found, Ok(Some(expected)), "{state}");
         }
         for state in [ShutDownInRecovery, InArchiveRecovery] {
@@ -330,7 +341,7 @@ mod tests {
     #[test]
     fn a_signal_file_asks_for_the_log_of_an_archive() {
         let control = control(ClusterState::ShutDown);
-        let found = Situation { control: &control, label: None, has_signal: true }.start();
+        let found = situation(&control, None, true).start();
         let expected = ReplayStart {
             redo: Lsn(0x100),
             checkpoint: Lsn(0x180),
@@ -345,11 +356,18 @@ mod tests {
     fn a_signal_file_asks_for_the_newest_timeline() {
         let mut standby = control(ClusterState::InArchiveRecovery);
         let target = |control: &ControlFile, has_signal| {
-            let found = Situation { control, label: None, has_signal }.start();
+            let found = situation(control, None, has_signal).start();
             found.expect("valid").expect("needed").target
         };
         assert_eq!(target(&standby, false), TimelineTarget::Exactly(2));
         assert_eq!(target(&standby, true), TimelineTarget::NewestFrom(2));
+        // So does an archive, but only for a backup.
+        for (label, expected) in
+            [(None, TimelineTarget::Exactly(2)), (Some(&LABEL), TimelineTarget::NewestFrom(2))]
+        {
+            let with_archive = Situation { has_archive: true, ..situation(&standby, label, false) };
+            assert_eq!(with_archive.start().expect("valid").expect("needed").target, expected);
+        }
         (standby.min_recovery_point, standby.min_recovery_timeline) = (Lsn(0x300), 3);
         assert_eq!(target(&standby, false), TimelineTarget::Exactly(3));
     }

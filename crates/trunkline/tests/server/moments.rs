@@ -49,8 +49,8 @@ fn a_moment_is_that_of_a_servers_recovery_target() {
     }
 }
 
-/// Copies the directory of a running server.
-fn back_up(server: &Server, backup: &Path) {
+/// Copies the directory of a running server, without its log.
+pub(crate) fn back_up(server: &Server, backup: &Path) {
     let label = server.home().join("label");
     let script = format!(
         "select pg_backup_start('moments', true);\n\\! cp -a {} {}\n\\o {}\n\

@@ -9,13 +9,54 @@ use std::fs;
 use std::path::Path;
 
 use crate::binary::run;
+use crate::moments::back_up;
 use crate::replay::{copy, fingerprint};
 use crate::server::{Server, servers};
+use crate::wal::segments;
 
 const SETTINGS: [(&str, &str); 3] =
     [("wal_level", "replica"), ("max_wal_senders", "1"), ("wal_keep_size", "1GB")];
 
 const ROWS: &str = "copy rows to stdout";
+
+/// The rows, if the log is also taken from an archive.
+fn read(data: &Path, wal: &Path) -> (i32, String, String) {
+    let before = fingerprint(data);
+    let wal = format!("--wal={}", wal.display());
+    let found = run(data, &["copy", "-d", "postgres", "rows", &wal]);
+    assert_eq!(fingerprint(data), before, "the directory has changed");
+    found
+}
+
+/// What is wrong with the newest segment of a crashed directory is not taken for the end of the log.
+fn the_newest_segment_must_fit(data: &Path) {
+    let segments = segments(data);
+    let (first, last) = (segments.first().expect("one"), segments.last().expect("one"));
+    let bytes = fs::read(last).expect("read");
+    let refused = |parts: &[&str]| {
+        let (code, _, err) = run(data, &["copy", "-d", "postgres", "rows"]);
+        assert_eq!(code, 3, "{err}");
+        assert!(parts.iter().all(|part| err.contains(part)), "{parts:?}: {err}");
+        let (code, _, err) = run(data, &["copy", "-d", "postgres", "rows", "--allow-incomplete"]);
+        assert_eq!(code, 0, "{err}");
+    };
+    let name = last.file_name().and_then(|name| name.to_str()).expect("a name");
+    // The system identifier.
+    fs::write(last, [&bytes[..24], &[7; 8], &bytes[32..]].concat()).expect("written");
+    refused(&[name, "page is of the system 506381209866536711"]);
+    // It is missing, but one behind it was recycled.
+    fs::remove_file(last).expect("removed");
+    let number = u64::from_str_radix(&name[16..], 16).expect("a number") + 1;
+    let behind = last.with_file_name(format!("{}{number:08X}", &name[..16]));
+    fs::copy(first, &behind).expect("copied");
+    refused(&[&format!("there is no segment {name}"), " behind it"]);
+    fs::remove_file(behind).expect("removed");
+    // A segment of an archive that can't be decompressed.
+    fs::write(last.with_file_name(format!("{name}.gz")), &bytes[..9]).expect("written");
+    refused(&[name, "can't be decompressed"]);
+    fs::remove_file(last.with_file_name(format!("{name}.gz"))).expect("removed");
+    fs::write(last, bytes).expect("written");
+}
 
 #[test]
 fn a_signal_file_asks_for_an_archive_whose_timeline_must_fit() {
@@ -28,24 +69,22 @@ fn a_signal_file_asks_for_an_archive_whose_timeline_must_fit() {
         server.halt("fast");
         copy(&server.data(), &cold);
         server.run();
+        let backup = home.join("backup");
+        back_up(&server, &backup);
         let at = |server: &Server, sql: &str| server.sql("postgres", sql);
         at(&server, "insert into rows values (1)");
         at(&server, "select pg_create_restore_point('here')");
         at(&server, "insert into rows values (2)");
         at(&server, "select pg_switch_wal()");
+        at(&server, "insert into rows values (4)");
         let expected = at(&server, ROWS);
         server.halt("immediate");
         copy(&server.data(), &crashed);
         copy(&server.data().join("pg_wal"), &first);
 
+        the_newest_segment_must_fit(&crashed);
+
         // A clean copy is not complete if a signal file asks for more log.
-        let read = |data: &Path, wal: &Path| {
-            let before = fingerprint(data);
-            let wal = wal.display().to_string();
-            let found = run(data, &["copy", "-d", "postgres", "rows", "--wal", &wal]);
-            assert_eq!(fingerprint(data), before, "the directory has changed");
-            found
-        };
         let signal = |data: &Path, name: &str| fs::write(data.join(name), "").expect("written");
         signal(&cold, "recovery.signal");
         let (code, out, err) = read(&cold, &first);
@@ -66,6 +105,17 @@ fn a_signal_file_asks_for_an_archive_whose_timeline_must_fit() {
         let (code, out, err) = read(&cold, &second);
         assert_eq!((code, out.as_bytes()), (0, &*expected), "{err}");
 
+        // A backup with an archive needs no signal file for that.
+        for segment in fs::read_dir(&first).expect("read").map(|entry| entry.expect("an entry")) {
+            let copy = second.join(segment.file_name());
+            if segment.path().is_file() && !copy.exists() {
+                fs::copy(segment.path(), copy).expect("copied");
+            }
+        }
+        let (code, out, err) = read(&backup, &second);
+        assert_eq!((code, out.as_bytes()), (0, &*expected), "{err}");
+        assert!(err.contains("; timeline 2 was followed"), "{err}");
+
         // A primary that has gone on after the other one had left its timeline.
         signal(&crashed, "standby.signal");
         let (code, _, err) = read(&crashed, &second);
@@ -79,13 +129,13 @@ fn a_signal_file_asks_for_an_archive_whose_timeline_must_fit() {
         fs::remove_file(standby.data().join("recovery.signal")).expect("removed");
         signal(&standby.data(), "standby.signal");
         let mut standby = standby.configured(&recovery[..1]);
-        while at(&standby, "select count(*) from rows") != b"2\n" {}
+        while at(&standby, "select count(*) from rows") != b"3\n" {}
         // What was replayed is durable, and `minRecoveryPoint` says how far.
         standby.halt("fast");
         let (code, _, err) = read(&standby.data(), &second);
         assert_eq!(code, 3, "{err}");
         assert!(err.contains(diverged) && err.contains(" is on timeline 2"), "{err}");
         let (code, out, err) = read(&standby.data(), &first);
-        assert_eq!((code, &*out), (0, "1\n2\n"), "{err}");
+        assert_eq!((code, &*out), (0, "1\n2\n4\n"), "{err}");
     }
 }
