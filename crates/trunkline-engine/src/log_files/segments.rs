@@ -350,7 +350,10 @@ impl LogFiles {
         let is_valid = |(number, file): &(&u64, &SegmentFile)| {
             let start = self.log.segment_size.start_of(**number);
             let header = first_bytes(&file.path, file.form);
-            header.is_ok_and(|header| LogPageHeader::parse_at(&header, start, &self.log).is_ok())
+            let header = header.map(|bytes| LogPageHeader::parse_at(&bytes, start, &self.log));
+            let Ok(Ok(header)) = header else { return false };
+            // A server that leaves a timeline keeps the files behind that place under new names.
+            [self.history.timeline_at(start), file.name.timeline()].contains(&header.timeline)
         };
         later.find(is_valid).map(|(_, file)| file.path.as_path())
     }
@@ -608,6 +611,24 @@ mod tests {
             "there is no segment 000000020000000000000006, which contains 0/00600000; there are \
              000000020000000000000005 before it and 000000020000000000000007 behind it"
         );
+    }
+
+    /// At its promotion, a server gives segments of the old timeline that it no longer needs names of the new one.
+    #[test]
+    fn a_file_that_was_kept_from_another_timeline_continues_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let history = "1\t0/3000A0\tx\n";
+        fs::write(folder.path().join("00000002.history"), history).expect("written");
+        for (number, timeline) in [(3, 1), (4, 1)] {
+            let bytes = segment(timeline, number, 1);
+            fs::write(folder.path().join(name(2, number)), bytes).expect("written");
+        }
+        let files = || LogFiles::of_folders(&[folder.path().into()], None, None).expect("a log");
+        assert_eq!(files().continues_after(Lsn(3 << 20)), None);
+        // The segment of the switch begins on the old one.
+        assert!(files().continues_after(Lsn(2 << 20)).is_some());
+        fs::write(folder.path().join(name(2, 4)), segment(2, 4, 1)).expect("written");
+        assert!(files().continues_after(Lsn(3 << 20)).is_some());
     }
 
     #[test]
