@@ -19,9 +19,9 @@
 //! the rest should have begun, and flags that page. Reading continues there.
 //!
 //! **Start.** The start position may lie anywhere. The reader finds the first record at or after
-//! it: from the first page on, it skips a continuation and then follows the records. Of the
-//! `previous` link of the first record, it can only check that it leads backwards. If the start is known to be that of a record, the search is
-//! left out ([`LogReader::at_record`]).
+//! it: from the first page on, it skips a continuation and then follows the records. Of the `previous`
+//! link of the first record, it can only check that it leads backwards. If the start is known to be
+//! that of a record, the search is left out ([`LogReader::at_record`]).
 //!
 //! | State | Entered when | Left when |
 //! |---|---|---|
