@@ -1,8 +1,8 @@
 //! **Block references**: the blocks that one record changes.
 //!
-//! Nearly all records have at most four of them. A scan of the log decodes millions of records per
-//! second, so these four are stored in place; only longer lists, such as those of a `CREATE INDEX`,
-//! need an allocation.
+//! Nearly all records have at most two of them. A scan of the log decodes millions of records per
+//! second, so these two are stored in place; only longer lists, such as those of a page split or a
+//! `CREATE INDEX`, need an allocation.
 
 use crate::ids::{BlockNo, Fork, Oid};
 

@@ -54,6 +54,14 @@ pub enum EndReason {
         /// The record that was read.
         expected: Lsn,
     },
+    /// The first record that is read says that it follows itself or a later one.
+    #[error("record at {start} follows one at {found}, which is not before it")]
+    PreviousBehind {
+        /// The previous record according to this one.
+        found: Lsn,
+        /// The record.
+        start: Lsn,
+    },
     /// The checksum is wrong.
     #[error("record has the CRC 0x{found:08X}, computed 0x{computed:08X}")]
     Crc {

@@ -19,9 +19,9 @@
 //! the rest should have begun, and flags that page. Reading continues there.
 //!
 //! **Start.** The start position may lie anywhere. The reader finds the first record at or after
-//! it: from the first page on, it skips a continuation and then follows the records. The `previous`
-//! link of the first record can't be checked. If the start is known to be that of a record, the search is
-//! left out ([`LogReader::at_record`]).
+//! it: from the first page on, it skips a continuation and then follows the records. Of the `previous`
+//! link of the first record, it can only check that it leads backwards. If the start is known to be
+//! that of a record, the search is left out ([`LogReader::at_record`]).
 //!
 //! | State | Entered when | Left when |
 //! |---|---|---|
@@ -208,7 +208,7 @@ impl LogReader {
                     return Some(LogEvent::Overwritten { record, page });
                 }
                 Ok(Step::InPlace { start, length }) => {
-                    match self.check(chunk.bytes_at(start, length)) {
+                    match self.check(start, chunk.bytes_at(start, length)) {
                         Ok(record) => {
                             let end = self.pass(start, record.header());
                             if start >= self.from {
@@ -218,7 +218,7 @@ impl LogReader {
                         Err(reason) => self.end(LogEnd { record: start, place: start, reason }),
                     }
                 }
-                Ok(Step::Assembled { start }) => match self.check(&self.cut) {
+                Ok(Step::Assembled { start }) => match self.check(start, &self.cut) {
                     Ok(record) => {
                         let header = *record.header();
                         let end = self.pass(start, &header);
@@ -310,7 +310,7 @@ impl LogReader {
         };
         self.check_length(length)?;
         if let Some(header) = RecordHeader::parse(rest) {
-            self.check_header(&header).map_err(|reason| self.end_here(reason))?;
+            self.check_header(start, &header).map_err(|reason| self.end_here(reason))?;
         }
         if (length as usize) <= rest.len() {
             self.at = Lsn(start.0.saturating_add(align(u64::from(length))));
@@ -397,7 +397,7 @@ impl LogReader {
 
     /// Checks what the header alone shows. This comes before the rest of the record is read, since
     /// a header that is garbage may announce a gigabyte.
-    fn check_header(&self, header: &RecordHeader) -> Result<(), EndReason> {
+    fn check_header(&self, start: Lsn, header: &RecordHeader) -> Result<(), EndReason> {
         if !ResourceManager(header.manager).is_valid() {
             return Err(EndReason::Manager { found: header.manager });
         }
@@ -405,14 +405,17 @@ impl LogReader {
             Some(expected) if header.previous != expected => {
                 Err(EndReason::Previous { found: header.previous, expected })
             }
+            None if header.previous >= start => {
+                Err(EndReason::PreviousBehind { found: header.previous, start })
+            }
             _ => Ok(()),
         }
     }
 
     /// Checks and decodes a complete record.
-    fn check<'b>(&self, bytes: &'b [u8]) -> Result<Record<'b>, EndReason> {
+    fn check<'b>(&self, start: Lsn, bytes: &'b [u8]) -> Result<Record<'b>, EndReason> {
         let header = RecordHeader::parse(bytes).ok_or(EndReason::Unwritten)?;
-        self.check_header(&header)?;
+        self.check_header(start, &header)?;
         let computed = record_crc(bytes);
         if header.crc != computed {
             return Err(EndReason::Crc { found: header.crc, computed });

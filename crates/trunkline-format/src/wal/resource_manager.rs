@@ -89,13 +89,19 @@ pub mod heap_operation {
 pub mod heap2_operation {
     /// For logical decoding.
     pub const REWRITE: u8 = 0x00;
-    /// Since 17: a prune record, like the next two. They only differ in their reason. This one is a prune while the page
-    /// was read.
+    /// A prune: line pointers are changed, and items moved. Since 17, this and the next two numbers stand for the same
+    /// record, which also freezes rows; only the reason is different. This one is a prune while the page was read
+    /// (`PRUNE_ON_ACCESS`).
     pub const PRUNE: u8 = 0x10;
-    /// Since 17, the first pass of `VACUUM`.
+    /// In 15 and 16, the second pass of `VACUUM`: dead line pointers become unused. Since 17, this number is
+    /// [`PRUNE_VACUUM_SCAN`].
     pub const VACUUM: u8 = 0x20;
-    /// Since 17, the second pass of `VACUUM`: dead line pointers become unused.
+    /// In 15 and 16, rows are frozen. Since 17, this number is [`PRUNE_VACUUM_CLEANUP`].
     pub const FREEZE_PAGE: u8 = 0x30;
+    /// Since 17: a prune record of the first pass of `VACUUM`.
+    pub const PRUNE_VACUUM_SCAN: u8 = VACUUM;
+    /// Since 17: a prune record of the second pass of `VACUUM`: dead line pointers become unused.
+    pub const PRUNE_VACUUM_CLEANUP: u8 = FREEZE_PAGE;
     /// Until 18: set bits in the visibility map.
     pub const VISIBLE: u8 = 0x40;
     /// Insert several tuples into a page.

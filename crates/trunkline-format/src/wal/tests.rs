@@ -10,5 +10,6 @@ mod new_records;
 mod reading;
 mod redo_damage;
 mod redo_images;
+mod redo_refusals;
 mod redo_rules;
 mod servers;

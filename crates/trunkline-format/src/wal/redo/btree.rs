@@ -57,12 +57,12 @@ pub(super) fn redo(
     if operation > META_CLEANUP {
         return Ok(change.unsupported());
     }
-    if operation == REUSE_PAGE {
-        return Ok(Redone::Unchanged);
-    }
     let is_new = is_initialised(operation, block.id);
     if is_new != block.will_init {
         return Err(RedoError::Initialisation { id: block.id });
+    }
+    if operation == REUSE_PAGE {
+        return Ok(Redone::Unchanged);
     }
     let mut page = match is_new {
         true => PageEditor::initialise(page, SPECIAL),

@@ -32,10 +32,37 @@ pub(super) fn pairs(list: &[u8]) -> impl Iterator<Item = (u16, u16)> + '_ {
     numbers(list).step_by(2).zip(numbers(list).skip(1).step_by(2))
 }
 
-/// Marks line pointers as unused.
+/// Overwrites a line pointer that is in use. If it has an item, the item is lost.
+pub(super) fn change_used(
+    page: &mut PageEditor<'_>,
+    item: u16,
+    new: LinePointer,
+) -> Result<(), RedoError> {
+    let found = page.line_pointer(item)?.flags;
+    if found == LinePointerFlags::Unused {
+        let expected = LinePointerFlags::Normal;
+        return Err(RedoError::LinePointerState { item, found, expected });
+    }
+    page.set_line_pointer(item, new);
+    Ok(())
+}
+
+/// Marks line pointers as unused. Their items are lost.
 pub(super) fn set_unused(page: &mut PageEditor<'_>, items: &[u8]) -> Result<(), RedoError> {
+    numbers(items).try_for_each(|item| change_used(page, item, UNUSED))
+}
+
+/// Marks dead line pointers as unused. They have no items, so it needs no cleanup lock.
+pub(super) fn remove_dead(page: &mut PageEditor<'_>, items: &[u8]) -> Result<(), RedoError> {
     for item in numbers(items) {
-        page.line_pointer(item)?;
+        let LinePointer { flags: found, length, .. } = page.line_pointer(item)?;
+        let expected = LinePointerFlags::Dead;
+        if found != expected {
+            return Err(RedoError::LinePointerState { item, found, expected });
+        }
+        if length != 0 {
+            return Err(RedoError::ItemLength { item, found: length.into(), expected: 0 });
+        }
         page.set_line_pointer(item, UNUSED);
     }
     Ok(())

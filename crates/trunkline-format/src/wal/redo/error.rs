@@ -131,6 +131,22 @@ pub enum RedoError {
         /// The length of the part in bytes.
         expected: usize,
     },
+    /// The new item of a page split, or the posting list before it, is not in the left half.
+    #[error("split names item {item}, expected {first} to {last}")]
+    SplitItem {
+        /// The number in the record.
+        item: u16,
+        /// The smallest number that it can have.
+        first: u16,
+        /// The largest one.
+        last: u16,
+    },
+    /// The record has flags that exclude each other, or that its operation can't have.
+    #[error("operation can't have the flags 0x{flags:02X}")]
+    Flags {
+        /// All flags of the record.
+        flags: u16,
+    },
     /// A posting list of an index has another shape than the record expects.
     #[error("item {item} is not a posting list with more than {expected} row pointers")]
     PostingList {

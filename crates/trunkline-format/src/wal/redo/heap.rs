@@ -47,7 +47,7 @@ pub(super) fn redo(
     if block.id > u8::from(is_update) {
         return Err(RedoError::UnexpectedBlock { id: block.id });
     }
-    let mut page = open(page, change, block)?;
+    let mut page = open(page, block)?;
     match operation {
         INSERT => insert(&mut page, change, block),
         DELETE => delete(&mut page, change, block.block),

@@ -37,10 +37,7 @@ use super::change::{Change, Redone};
 use super::error::RedoError;
 use super::heap_page::operation_of;
 use super::page_editor::initialise;
-use super::prune_header::{ALL_BITS, PruneHeader};
-
-/// `VISIBILITYMAP_ALL_FROZEN`.
-const ALL_FROZEN: u8 = 2;
+use super::prune_header::{ALL_BITS, ALL_FROZEN, PruneHeader};
 
 /// A page that a record changes without naming it. It belongs to the visibility map.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -53,12 +50,26 @@ pub struct DerivedPage {
     pub block: BlockNo,
 }
 
+impl DerivedPage {
+    fn is_named_by(&self, block: &BlockRef<'_>) -> bool {
+        (block.relation, block.fork, block.block) == (self.relation, self.fork, self.block)
+    }
+}
+
 /// What a record does to the bits of a heap block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct BitChange {
+    relation: RelFileLocator,
     block: BlockNo,
     set: u8,
     clear: u8,
+}
+
+impl BitChange {
+    /// The page that has the bits.
+    fn page(&self) -> DerivedPage {
+        DerivedPage { relation: self.relation, fork: Fork::Vm, block: map_block(self.block) }
+    }
 }
 
 /// The pages that a record changes without naming them, at most two. None of them needs a base: a
@@ -67,19 +78,20 @@ pub fn derived_pages(
     record: &Record<'_>,
     version: PgVersion,
 ) -> impl Iterator<Item = DerivedPage> + use<> {
-    let page = |relation, block| DerivedPage { relation, fork: Fork::Vm, block };
     // At the border of two map pages, the later one is removed, and the other one stays as it is.
     let truncated = map_truncation(record).filter(|cut| cut.blocks % BLOCKS_PER_PAGE != 0);
-    let truncated = truncated.map(|cut| page(cut.relation, map_block(cut.blocks)));
-    let named = |map: BlockNo| {
-        record.blocks().iter().any(|block| block.fork == Fork::Vm && block.block == map)
-    };
-    let relation = record.block(0).map(|block| block.relation);
+    let truncated = truncated.map(|cut| DerivedPage {
+        relation: cut.relation,
+        fork: Fork::Vm,
+        block: map_block(cut.blocks),
+    });
+    let named = |page: &DerivedPage| record.blocks().iter().any(|block| page.is_named_by(block));
     let [first, second] = bit_changes(record, version).map(|change| {
         // A record that sets bits names the map page, or there is nothing to set.
-        let change = change.filter(|change| change.set == 0)?;
-        let map = Some(map_block(change.block)).filter(|map| !named(*map))?;
-        Some(page(relation?, map))
+        change
+            .filter(|change| change.set == 0)
+            .map(|change| change.page())
+            .filter(|page| !named(page))
     });
     let second = second.filter(|second| Some(*second) != first);
     [truncated, first, second].into_iter().flatten()
@@ -129,7 +141,8 @@ pub(super) fn redo(
     block: &BlockRef<'_>,
 ) -> Result<Redone, RedoError> {
     let mut is_changed = change.version >= PgVersion::V19;
-    let mut found = bit_changes(change.record, change.version).into_iter().flatten().peekable();
+    let found = bit_changes(change.record, change.version).into_iter().flatten();
+    let mut found = found.filter(|bits| bits.page().is_named_by(block)).peekable();
     if found.peek().is_none() {
         return Err(RedoError::UnexpectedBlock { id: block.id });
     }
@@ -165,19 +178,12 @@ fn bit_changes(record: &Record<'_>, version: PgVersion) -> [Option<BitChange>; 2
     let flags = |at: usize| read_at::<u8>(main, at).unwrap_or_default();
     let heap_block = |id: u8| record.block(id).filter(|block| block.fork == Fork::Main);
     let change = |id: u8, set: u8, clear: u8| {
-        let block = heap_block(id)?.block;
-        (set | clear != 0).then_some(BitChange { block, set, clear })
+        let BlockRef { relation, block, .. } = *heap_block(id)?;
+        (set | clear != 0).then_some(BitChange { relation, block, set, clear })
     };
     let cleared =
         |id: u8, is_cleared: bool, bits: u8| change(id, 0, if is_cleared { bits } else { 0 });
-    let inserted = |flags: u8| {
-        // Before 19, another record sets the bits.
-        let is_set = version >= PgVersion::V19 && flags & INSERT_ALL_FROZEN_SET != 0;
-        match is_set {
-            true => change(0, ALL_BITS, 0),
-            false => cleared(0, flags & VISIBLE_CLEARED != 0, ALL_BITS),
-        }
-    };
+    let inserted = |flags: u8| cleared(0, flags & VISIBLE_CLEARED != 0, ALL_BITS);
     match (record.header().manager, operation_of(record.header())) {
         (number::HEAP, heap_operation::INSERT) => [inserted(flags(2)), None],
         (number::HEAP, heap_operation::DELETE) => {
@@ -194,7 +200,12 @@ fn bit_changes(record: &Record<'_>, version: PgVersion) -> [Option<BitChange>; 2
         (number::HEAP, heap_operation::LOCK) | (number::HEAP2, heap2_operation::LOCK_UPDATED) => {
             [cleared(0, flags(7) & ALL_FROZEN_CLEARED != 0, ALL_FROZEN), None]
         }
-        (number::HEAP2, heap2_operation::MULTI_INSERT) => [inserted(flags(0)), None],
+        (number::HEAP2, heap2_operation::MULTI_INSERT) => {
+            // Before 19, another record sets the bits. If the flags say both, the bits are lost, which is safe.
+            let is_set = version >= PgVersion::V19 && flags(0) & INSERT_ALL_FROZEN_SET != 0;
+            let set = if is_set { change(0, ALL_BITS, 0) } else { None };
+            [inserted(flags(0)).or(set), None]
+        }
         (number::HEAP2, heap2_operation::VISIBLE) if version < PgVersion::V19 => {
             [change(1, flags(4) & ALL_BITS, 0), None]
         }
@@ -202,8 +213,8 @@ fn bit_changes(record: &Record<'_>, version: PgVersion) -> [Option<BitChange>; 2
             number::HEAP2,
             heap2_operation::PRUNE | heap2_operation::VACUUM | heap2_operation::FREEZE_PAGE,
         ) => {
-            let bits = PruneHeader::parse(record, version).map_or(0, |header| header.map_bits());
-            [change(0, bits, 0), None]
+            let bits = PruneHeader::parse(record, version).map(PruneHeader::map_bits);
+            [change(0, bits.and_then(Result::ok).unwrap_or(0), 0), None]
         }
         _ => [None, None],
     }

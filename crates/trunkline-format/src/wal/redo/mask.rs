@@ -87,7 +87,8 @@ fn mask_rows(page: &mut PageBytes, block: BlockNo) {
         }
         if pointer.length > 0 {
             let end = usize::from(pointer.end());
-            put(page, end, [0; 8].get(..align(end) - end).unwrap_or_default());
+            // The item of a damaged page may end anywhere.
+            page.get_mut(end..align(end)).unwrap_or_default().fill(0);
         }
     }
 }

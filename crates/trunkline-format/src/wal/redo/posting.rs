@@ -38,7 +38,8 @@ impl Posting {
         let is_posting = info & ALTERNATIVE != 0 && tid.item & IS_POSTING != 0;
         let (key, count) = (usize::try_from(tid.block).ok()?, usize::from(tid.item & COUNT));
         let end = key.checked_add(count * Tid::SIZE)?;
-        (is_posting && key >= 8 && end <= bytes.len()).then_some(Self { key, count })
+        let is_inside = key >= 8 && count > 0 && end <= bytes.len();
+        (is_posting && is_inside).then_some(Self { key, count })
     }
 
     /// Where a row is.
@@ -107,6 +108,9 @@ pub(super) fn shorten_lists(
             if removed.next_if_eq(&number).is_some() {
                 continue;
             }
+            if kept == left {
+                return Err(wrong);
+            }
             let row: [u8; Tid::SIZE] = read_at(old, posting.place(number)).ok_or(wrong)?;
             let at = if left == 1 { 0 } else { posting.place(kept) };
             put(new, at, &row);
@@ -139,7 +143,16 @@ pub(super) fn deduplicate(page: &mut PageEditor<'_>, runs: &[u8]) -> Result<(), 
         let length = match run {
             Some((first, length)) if first == item => {
                 run = runs.next();
-                length.clamp(1, count - item + 1)
+                if length < 2 {
+                    return Err(RedoError::PostingList { item, expected: 1 });
+                }
+                if length > count - item + 1 {
+                    return Err(RedoError::NoLinePointer {
+                        item: item.saturating_add(length - 1),
+                        count,
+                    });
+                }
+                length
             }
             _ => 1,
         };
@@ -169,6 +182,10 @@ impl<'p> KeyAndRows<'p> {
         if let Some(posting) = Posting::parse(bytes) {
             let rows = bytes.get(posting.key..posting.place(posting.count)).unwrap_or_default();
             return Ok(Self { key: posting.key, bytes, rows });
+        }
+        // On a leaf, only posting lists have the flag, but for the high key, which is never merged.
+        if read_at::<u16>(bytes, INFO).unwrap_or_default() & ALTERNATIVE != 0 {
+            return Err(RedoError::PostingList { item, expected: 0 });
         }
         let rows = bytes.get(..Tid::SIZE).unwrap_or_default();
         Ok(Self { key: expected, bytes, rows })

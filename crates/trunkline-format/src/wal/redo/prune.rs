@@ -21,7 +21,7 @@ use crate::wal::block_ref::BlockRef;
 use crate::wal::fields::Fields;
 
 use super::change::{Change, Redone, data_of};
-use super::compaction::{numbers, pairs, repair, set_unused, truncate};
+use super::compaction::{change_used, numbers, pairs, remove_dead, repair, set_unused, truncate};
 use super::error::RedoError;
 use super::heap_page::{RowLock, change_visible, open, operation_of};
 use super::page_editor::PageEditor;
@@ -59,7 +59,7 @@ pub(super) fn redo(
     if block.id != u8::from(is_visible) {
         return Err(RedoError::UnexpectedBlock { id: block.id });
     }
-    let mut page = open(page, change, block)?;
+    let mut page = open(page, block)?;
     let moves_position = match operation {
         VISIBLE => {
             page.change_flags(FLAG_ALL_VISIBLE, 0);
@@ -114,22 +114,22 @@ fn lock_updated(page: &mut PageEditor<'_>, change: &Change<'_>) -> Result<(), Re
     Ok(())
 }
 
-/// Changes line pointers. `redirected` are pairs.
+/// Changes line pointers, under the cleanup lock. `redirected` are pairs.
 fn change_line_pointers(
     page: &mut PageEditor<'_>,
     [redirected, dead, unused]: [&[u8]; 3],
 ) -> Result<(), RedoError> {
     for (item, to) in pairs(redirected) {
-        page.line_pointer(item)?;
         let flags = LinePointerFlags::Redirect;
-        page.set_line_pointer(item, LinePointer { offset: to, flags, length: 0 });
+        change_used(page, item, LinePointer { offset: to, flags, length: 0 })?;
     }
     for item in numbers(dead) {
-        page.line_pointer(item)?;
         let flags = LinePointerFlags::Dead;
-        page.set_line_pointer(item, LinePointer { offset: 0, flags, length: 0 });
+        change_used(page, item, LinePointer { offset: 0, flags, length: 0 })?;
     }
-    set_unused(page, unused)
+    set_unused(page, unused)?;
+    // A later list must not take away the row that a redirection leads to.
+    pairs(redirected).try_for_each(|(_, to)| page.item(to).map(|_| ()))
 }
 
 /// 17 and later. Returns whether the position of the page moves.
@@ -144,14 +144,19 @@ fn prune(
     let PruneParts { plans, redirected, dead, unused, frozen } = parts;
     let changes_pointers = !(redirected.is_empty() && dead.is_empty() && unused.is_empty());
     if changes_pointers {
-        change_line_pointers(page, [redirected, dead, unused])?;
-        match header.has(CLEANUP_LOCK) {
-            true => repair(page)?,
-            false => truncate(page)?,
+        if header.has(CLEANUP_LOCK) {
+            change_line_pointers(page, [redirected, dead, unused])?;
+            repair(page)?;
+        } else {
+            match redirected.len() + dead.len() {
+                0 => remove_dead(page, unused)?,
+                found => return Err(RedoError::Long { found }),
+            }
+            truncate(page)?;
         }
     }
     freeze(page, plans, frozen)?;
-    if header.map_bits() != 0 {
+    if header.map_bits()? != 0 {
         page.change_flags(FLAG_ALL_VISIBLE, 0);
     }
     Ok(changes_pointers || !plans.is_empty() || change.hints_are_logged)
@@ -255,7 +260,7 @@ fn vacuum_before_17(
 ) -> Result<(), RedoError> {
     let count = change.first_number()?;
     let unused = Fields::of(data_of(block)?).bytes(usize::from(count) * 2);
-    set_unused(page, unused.ok_or(RedoError::Short)?)?;
+    remove_dead(page, unused.ok_or(RedoError::Short)?)?;
     truncate(page)
 }
 

@@ -4,8 +4,13 @@ use crate::control::PgVersion;
 use crate::wal::fields::Fields;
 use crate::wal::record::Record;
 
+use super::error::RedoError;
+
 /// Both bits of a block.
 pub(super) const ALL_BITS: u8 = 3;
+
+/// `VISIBILITYMAP_ALL_FROZEN`.
+pub(super) const ALL_FROZEN: u8 = 2;
 
 /// Since 19: the visibility map's bits begin here.
 const MAP_BITS_SHIFT: u32 = 8;
@@ -34,8 +39,11 @@ impl PruneHeader {
         self.flags & flag != 0
     }
 
-    /// The bits that the record sets in the visibility map.
-    pub(super) fn map_bits(self) -> u8 {
-        (self.flags >> MAP_BITS_SHIFT) as u8 & ALL_BITS
+    /// The bits that the record sets in the visibility map. A page whose rows are all frozen is all-visible, too.
+    pub(super) fn map_bits(self) -> Result<u8, RedoError> {
+        match (self.flags >> MAP_BITS_SHIFT) as u8 & ALL_BITS {
+            ALL_FROZEN => Err(RedoError::Flags { flags: self.flags }),
+            bits => Ok(bits),
+        }
     }
 }

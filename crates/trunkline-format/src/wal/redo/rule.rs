@@ -9,7 +9,7 @@ use crate::wal::resource_manager::xlog_operation::{FPI, FPI_FOR_HINT};
 
 use super::change::{Change, Redone};
 use super::error::RedoError;
-use super::{btree, heap, map, prune, sequence};
+use super::{btree, heap, heap_page, map, prune, sequence};
 
 /// How the records of one manager change a page.
 type Rule = fn(&mut PageBytes, &Change<'_>, &BlockRef<'_>) -> Result<Redone, RedoError>;
@@ -33,7 +33,12 @@ pub fn redo(page: &mut PageBytes, change: &Change<'_>, id: u8) -> Result<Redone,
         restore(page, &image, change.end)?;
         return Ok(Redone::Restored);
     }
-    let rule: Rule = match (change.record.header().manager, block.fork) {
+    let manager = change.record.header().manager;
+    if matches!(manager, number::HEAP | number::HEAP2) {
+        heap_page::check(change, block)?;
+    }
+    let rule: Rule = match (manager, block.fork) {
+        (number::XLOG, _) if block.will_init => return Err(RedoError::Initialisation { id }),
         (number::XLOG, _) => return without_image(change, id),
         (number::HEAP | number::HEAP2, Fork::Vm) => map::redo,
         (number::HEAP, _) => heap::redo,

@@ -30,6 +30,22 @@ impl Split {
         let (level, first_right) = (main.u32()?, main.u16()?);
         Some(Self { level, first_right, new_item: main.u16()?, place: main.u16()? })
     }
+
+    /// Checks that the new item, if the left half gets it, and the posting list before it have a place there. Otherwise
+    /// they would be lost. `first` is the first item of the page that is not its high key.
+    fn check_places(&self, first: u16, has_new_item: bool) -> Result<(), RedoError> {
+        let last = self.first_right;
+        let is_between = |item: u16, first| (first..=last).contains(&item);
+        if has_new_item && !is_between(self.new_item, first) {
+            return Err(RedoError::SplitItem { item: self.new_item, first, last });
+        }
+        // The new item comes right behind the list, if it isn't the first one of the right half.
+        if self.place != 0 && !is_between(self.new_item, first.saturating_add(1)) {
+            let (item, last) = (self.new_item.saturating_sub(1), last.saturating_sub(1));
+            return Err(RedoError::SplitItem { item, first, last });
+        }
+        Ok(())
+    }
 }
 
 /// Takes an index tuple from the data of a block. Its size is rounded up, as it is on a page.
@@ -101,6 +117,9 @@ pub(super) fn split_left(
     if !fields.rest().is_empty() {
         return Err(RedoError::Long { found: fields.rest().len() });
     }
+    let before = Opaque::of(page);
+    let first = if before.is_rightmost() { 1 } else { 2 };
+    split.check_places(first, has_new_item)?;
     let mut copy = *page.page();
     let mut old = PageEditor::open(&mut copy, SPECIAL)?;
     let mut new_row = read_at(new, 0).unwrap_or_default();
@@ -109,20 +128,18 @@ pub(super) fn split_left(
         let list = old.any_item(item)?;
         new_row = swap(old.bytes_mut(list), item, split.place, new_row)?;
     }
-    let before = Opaque::of(page);
     let right = block_of(change, 1)?;
     let flags = INCOMPLETE_SPLIT | leaf_flag(split.level);
     Opaque { right, flags, cycle: 0, ..before }.restart(page);
     page.insert(1, high_key)?;
     let add_new = |page: &mut PageEditor<'_>| insert_new(page, new, new_row);
-    let first = if before.is_rightmost() { 1 } else { 2 };
     for item in first..split.first_right {
         if has_new_item && item == split.new_item {
             add_new(page)?;
         }
         page.insert(page.count() + 1, old.bytes(old.any_item(item)?))?;
     }
-    if has_new_item && split.new_item == split.first_right.max(first) {
+    if has_new_item && split.new_item == split.first_right {
         add_new(page)?;
     }
     Ok(())

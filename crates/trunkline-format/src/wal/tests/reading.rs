@@ -226,3 +226,30 @@ fn a_cut_record_is_skipped_where_the_page_says_so() {
         assert_eq!(read(&log, log.start, 1)[2], Outcome::End(text));
     }
 }
+
+#[test]
+fn the_first_record_follows_one_before_it() {
+    // In one piece, and cut at the end of its page.
+    for length in [100, 20_000] {
+        let start = Lsn(0x0100_0028);
+        for (previous, is_before) in
+            [(0, true), (start.0 - 1, true), (start.0, false), (u64::MAX, false)]
+        {
+            let mut log = LogWriter::new(MAGIC, Lsn(0x0100_0000));
+            log.previous = Lsn(previous);
+            log.write(&RecordBytes::plain(HEAP, 0, &vec![1; length]));
+            log.end_page();
+            let at_record = read_with(LogReader::at_record(identity(), start), &log, 7);
+            for seen in [read(&log, log.start, 1), at_record] {
+                if is_before {
+                    assert!(matches!(seen[0], Outcome::Record { .. }), "{previous}: {seen:?}");
+                    continue;
+                }
+                let found = Lsn(previous);
+                let text =
+                    format!("record at {start} follows one at {found}, which is not before it");
+                assert_eq!(seen, [Outcome::End(text)]);
+            }
+        }
+    }
+}

@@ -14,13 +14,18 @@ use crate::wal::resource_manager::number;
 use crate::wal::test_log::{RecordBytes, Reference};
 use crate::wal::{Record, RelFileLocator};
 
-const END: Lsn = Lsn(0x1_0000_0200);
+pub(super) const END: Lsn = Lsn(0x1_0000_0200);
 
-const RELATION: RelFileLocator =
+pub(super) const RELATION: RelFileLocator =
     RelFileLocator { tablespace: Oid(1663), database: Oid(5), number: 16384 };
 
 /// A record of this relation. A block reference is its number, fork and flags, block, and data.
-fn record(manager: u8, info: u8, blocks: &[(u8, u8, u32, &[u8])], main: &[u8]) -> Vec<u8> {
+pub(super) fn record(
+    manager: u8,
+    info: u8,
+    blocks: &[(u8, u8, u32, &[u8])],
+    main: &[u8],
+) -> Vec<u8> {
     let references = blocks.iter().map(|&(id, flags, block, data)| {
         let relation = RELATION;
         Reference { id, flags, relation, block, data }
@@ -28,12 +33,12 @@ fn record(manager: u8, info: u8, blocks: &[(u8, u8, u32, &[u8])], main: &[u8]) -
     RecordBytes::with_blocks((manager, info, 700), references, main).build(Lsn(8))
 }
 
-fn change<'r>(record: &'r Record<'r>, version: PgVersion) -> Change<'r> {
+pub(super) fn change<'r>(record: &'r Record<'r>, version: PgVersion) -> Change<'r> {
     Change { record, end: END, version, hints_are_logged: false }
 }
 
 /// A page without items and special space.
-fn empty_page() -> PageBytes {
+pub(super) fn empty_page() -> PageBytes {
     empty_page_at(Lsn(0))
 }
 
@@ -45,7 +50,7 @@ fn empty_page_at(lsn: Lsn) -> PageBytes {
 }
 
 /// Main data of a delete: xmax 700, line pointer 1, no bits, flags.
-fn delete(flags: u8) -> [u8; 8] {
+pub(super) fn delete(flags: u8) -> [u8; 8] {
     [0xBC, 2, 0, 0, 1, 0, 0, flags]
 }
 
