@@ -2,7 +2,6 @@
 //! model, and the pages of the pool with those that recovery makes.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use trunkline_engine::heap_writer::{
 };
 use trunkline_engine::log::Log;
 use trunkline_engine::log_writer::LogWriterError;
-use trunkline_engine::storage::{Relation, RelationLocator, StorageError};
+use trunkline_engine::storage::{Relation, StorageError};
 use trunkline_engine::writable_cluster::{
     Durability, Transaction, WritableCluster, WritableClusterOptions, WriteSession,
 };
@@ -52,10 +51,6 @@ impl Table {
     fn crash(self, data: &Path) -> Self {
         let locator = self.relation.locator();
         drop(self);
-        Self::recovered(data, locator)
-    }
-
-    fn recovered(data: &Path, locator: RelationLocator) -> Self {
         let cluster = open(data);
         assert!(cluster.recovered().is_some(), "it was not shut down");
         let session = cluster.session().expect("a session");
@@ -219,28 +214,6 @@ fn logged(page: &PageBytes, fork: Fork) -> PageBytes {
         }
     }
     logged
-}
-
-#[test]
-fn recovery_makes_a_torn_map_page_from_zeros() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let data = folder.path().join("data");
-    let mut table = Table::new(&data);
-    let deleted = table.insert(1);
-    table.insert(2);
-    assert!(table.set_visible(0).all_visible);
-    table.session.checkpoint().expect("a checkpoint");
-    // This clears the bits. The record has no image of the map page.
-    table.delete(deleted);
-    let (locator, path) = (table.relation.locator(), table.map().path(0));
-    drop(table);
-    let mut bytes = fs::read(&path).expect("read");
-    bytes[5000] ^= 1;
-    fs::write(&path, bytes).expect("written");
-    let mut table = Table::recovered(&data, locator);
-    assert_eq!(table.bits(0), VisibilityBits::default());
-    assert_eq!(table.rows(), [(0, 2, 2)]);
-    table.check_map();
 }
 
 #[test]

@@ -13,7 +13,9 @@ use trunkline_engine::datadir::{
 use trunkline_engine::heap_writer::HeapWriter;
 use trunkline_engine::log_writer::Inserter;
 use trunkline_engine::replay::ReplayOptions;
-use trunkline_engine::storage::{OpenFiles, Relation, RelationLocator, Storage, StorageError};
+use trunkline_engine::storage::{
+    OpenFiles, PageOrigin, Relation, RelationLocator, Storage, StorageError,
+};
 use trunkline_engine::writable_cluster::{Durability, WritableCluster, WriteSession};
 use trunkline_format::wal::resource_manager::number;
 use trunkline_format::wal::{ImageMode, NewBlock, NewRecord};
@@ -286,4 +288,22 @@ fn a_truncation_creates_no_map() {
     assert_eq!(files(&dir), [(paths[0].clone(), 2), (paths[1].clone(), 0)]);
     let map = relation(&dir, tables[0], Fork::Vm).blocks();
     assert!(matches!(map, Err(StorageError::SegmentMissing { .. })), "{map:?}");
+}
+
+#[test]
+fn a_damaged_map_page_is_built_from_zeros() {
+    let (crashed, table) = Crashed::new(&[], |open| {
+        let table = open.fill((Oid(1663), Oid(1)));
+        let [tablespace, database, relfilenode] = words(table);
+        // This clears bits of the map page, and has no image of it.
+        let cut = [2, tablespace, database, relfilenode, 7];
+        open.insert_words(number::STORAGE, TRUNCATE, &cut);
+        new_table(&mut open.session);
+        table
+    });
+    let path = crashed.data.join(format!("base/1/{}_vm", table.relfilenode));
+    fs::write(path, [0xEE; 8192]).expect("written");
+    let origin = relation(&crashed.open(), table, Fork::Vm).page_origin(0).expect("built");
+    let PageOrigin::Log { page, .. } = origin else { panic!("{origin:?}") };
+    assert!(page[24..].iter().all(|byte| *byte == 0), "no bit is set");
 }
