@@ -77,7 +77,7 @@ pub struct DataDir {
     /// Whether the directory may be a copy of one whose server is running.
     may_be_copy: bool,
     warnings: Vec<Warning>,
-    /// Tablespaces that have been moved away from their symbolic links' targets.
+    /// Tablespaces that are not where symbolic links say, if there are links: each with its directory.
     moved: Vec<(Oid, PathBuf)>,
     /// The replay of its log, if it was not shut down.
     replay: Option<Arc<Replay>>,
@@ -135,10 +135,8 @@ impl DataDir {
         }
         if let Some(replay) = &replayed {
             control = replay.control(&control);
-            // A backup may have no links, but a list of them.
-            let has_link = |oid: Oid| files::exists(&path.join("pg_tblspc").join(oid.to_string()));
-            let listed = replay.tablespaces().iter();
-            moved.extend(listed.filter(|(oid, _)| !has_link(*oid)).cloned());
+            // A backup may have a list of links. A server that recovers it replaces its links by those.
+            moved = files::without_in_place(path, replay.tablespaces());
             let warning = replay.report().warning.clone();
             warnings.splice(0..0, warning.into_iter().map(Warning::Incomplete));
             // The replay has looked at them.
@@ -164,39 +162,37 @@ impl DataDir {
     }
 
     /// Maps tablespaces to other directories, like `pg_basebackup --tablespace-mapping`. Each pair
-    /// consists of the target of a symbolic link and the directory to use instead. You need this to
-    /// read a copy of a cluster, because the links in the copy still point to the original
-    /// tablespaces.
+    /// consists of the target of a symbolic link, or a path in the `tablespace_map` of a backup, and the
+    /// directory to use instead. You need this to read a copy of a cluster, because the links in the copy
+    /// still point to the original tablespaces.
     ///
     /// # Errors
-    /// [`DataDirError::NoTablespace`] if no link points to such a target; [`DataDirError::Io`] if a
+    /// [`DataDirError::NoTablespace`] if no tablespace has such a path; [`DataDirError::Io`] if a
     /// directory cannot be read or doesn't exist.
     pub fn with_tablespaces(self, moves: &[(PathBuf, PathBuf)]) -> Result<DataDir, DataDirError> {
-        let links = files::links(&self.path)?;
-        let mut moved = self.moved;
-        // We compare targets as text, because they don't have to exist on this machine.
+        let places = files::places(&self.path, &self.moved)?;
         for (old, new) in moves {
-            let found = links.iter().filter(|(_, target)| target == old).map(|(oid, _)| *oid);
-            let before = moved.len();
-            moved.extend(found.map(|oid| (oid, new.clone())));
-            if moved.len() == before {
+            if !places.iter().any(|(_, place)| place == old) {
                 return Err(DataDirError::NoTablespace { path: self.path, target: old.clone() });
             }
             fs::read_dir(new).map_err(|source| DataDirError::io("open directory", new, source))?;
         }
-        Ok(DataDir { moved, ..self })
+        Ok(DataDir { moved: files::moved(places, &self.moved, moves), ..self })
     }
 
-    /// The tablespaces that are no longer where their symbolic links point, with their new
-    /// directories.
+    /// The tablespaces that have no symbolic links, or are not where these point, with their directories.
     pub fn moved_tablespaces(&self) -> &[(Oid, PathBuf)] {
         &self.moved
     }
 
     /// If the target of the tablespace link in `path` doesn't exist, returns that target. In that
     /// case, either the tablespace was moved and has no mapping, or its file system isn't mounted.
+    /// The same goes for the directory of a tablespace that a backup lists.
     /// Note that following the link may block if the target's file system hangs.
     pub fn dangling_link(&self, path: &Path) -> Option<PathBuf> {
+        if let Some((_, place)) = self.moved.iter().find(|(_, place)| path.starts_with(place)) {
+            return (!files::exists(place)).then(|| place.clone());
+        }
         let links = self.path.join("pg_tblspc");
         let name = Path::new(path.strip_prefix(&links).ok()?.components().next()?.as_os_str());
         if self.moved.iter().any(|(oid, _)| name.to_str() == Some(&oid.to_string())) {

@@ -49,8 +49,10 @@ mod start;
 mod status_pages;
 mod until;
 
+pub(crate) use self::directory::mapped_tablespaces;
 pub use self::error::ReplayError;
 pub use self::options::{REPLAY_MEMORY_MIN, ReplayOptions};
+pub(crate) use self::page_building::RECORDS_MAX;
 pub use self::page_chains::ForkKey;
 pub(crate) use self::page_chains::{ForkChanges, PageSource};
 pub use self::page_effect::{PageEffect, page_effects};

@@ -75,7 +75,8 @@ pub enum DataDirError {
         /// Major version according to the control file's layout and catalog version.
         control_file: u32,
     },
-    /// A tablespace mapping refers to a directory that isn't the target of any link.
+    /// A tablespace mapping refers to a directory that isn't the target of any link, and isn't in a
+    /// backup's list.
     #[error(
         "\"{}\" has no tablespace whose link points to \"{}\"",
         path.display(),
@@ -205,9 +206,10 @@ impl DataDirError {
                 }
             }),
             DataDirError::Replay { source, .. } => source.hint(),
-            DataDirError::NoTablespace { .. } => {
-                Some("use the path in the symbolic link in pg_tblspc, even if it does not exist")
-            }
+            DataDirError::NoTablespace { .. } => Some(
+                "use the path in the symbolic link in pg_tblspc, or in the tablespace_map of a \
+                     backup, even if it does not exist",
+            ),
             DataDirError::Changed { .. } => {
                 Some("the results may mix old and new data; run the command again")
             }

@@ -19,6 +19,7 @@
 //! notice that a segment is missing, we just record a [`Problem`] and continue. This way, the
 //! caller gets all the files that can be read, and also finds out why the list might be incomplete.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -33,6 +34,7 @@ use trunkline_format::{
 
 use super::error::DataDirError;
 use super::problem::{Problem, ProblemKind};
+use crate::replay::mapped_tablespaces;
 
 /// OID of the tablespace `pg_default`, whose files are in `base`.
 pub const DEFAULT_TABLESPACE: Oid = Oid(1663);
@@ -77,12 +79,13 @@ impl FileEntry {
     }
 }
 
-/// A tablespace in `pg_tblspc`.
+/// A tablespace that has a name in `pg_tblspc`, or would get one when a server recovers the backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tablespace {
     /// Its OID, which is its name in `pg_tblspc`.
     pub oid: Oid,
-    /// The link's target, or `None` for a directory in `pg_tblspc`.
+    /// The link's target, or `None` for a directory in `pg_tblspc`. If there is no link, where the
+    /// tablespace is.
     pub target: Option<PathBuf>,
 }
 
@@ -93,7 +96,7 @@ pub struct FileList {
     pub files: Vec<FileEntry>,
     /// In the order they were found.
     pub problems: Vec<Problem>,
-    /// The tablespaces in `pg_tblspc`, by OID.
+    /// The tablespaces, by OID.
     pub tablespaces: Vec<Tablespace>,
 }
 
@@ -145,11 +148,8 @@ pub fn place_of(
 ) -> Option<(Oid, Oid)> {
     let version = tablespace_directory(control.version);
     let folder = folder.canonicalize().ok()?;
-    let new_place = |(oid, target): (Oid, PathBuf)| {
-        let (_, new) = moves.iter().find(|(old, _)| *old == target)?;
-        Some((oid, new.clone()))
-    };
-    let moved: Vec<_> = links(root).ok()?.into_iter().filter_map(new_place).collect();
+    let mapped = without_in_place(root, &mapped_tablespaces(root).unwrap_or_default());
+    let moved = moved(places(root, &mapped).ok()?, &mapped, moves);
     let is = |place: (Oid, Oid)| {
         let expected = database_directory(root, &moved, &version, place);
         expected.canonicalize().is_ok_and(|expected| expected == folder)
@@ -161,7 +161,8 @@ pub fn place_of(
     let database = parse_oid(folder.file_name()?)?;
     let entries = fs::read_dir(root.join("pg_tblspc")).into_iter().flatten().flatten();
     let numbered = entries.filter_map(|entry| parse_oid(&entry.file_name()));
-    let tablespaces = [DEFAULT_TABLESPACE].into_iter().chain(numbered);
+    let mapped = mapped.iter().map(|(oid, _)| *oid);
+    let tablespaces = [DEFAULT_TABLESPACE].into_iter().chain(mapped).chain(numbered);
     let places = tablespaces.map(|tablespace| (tablespace, database));
     { places }.find(|place| is(*place))
 }
@@ -185,8 +186,47 @@ pub(super) fn list(root: &Path, control: &ControlFile, moved: &[(Oid, PathBuf)])
     list
 }
 
+/// Those of the tablespaces that a backup lists which aren't directories in `pg_tblspc`. A server doesn't
+/// recover a backup that has such a directory and lists another one.
+pub(super) fn without_in_place(root: &Path, mapped: &[(Oid, PathBuf)]) -> Vec<(Oid, PathBuf)> {
+    let links = root.join("pg_tblspc");
+    let is_in_place = |oid: Oid| {
+        let entry = fs::symlink_metadata(links.join(oid.to_string()));
+        entry.is_ok_and(|entry| entry.is_dir())
+    };
+    mapped.iter().filter(|(oid, _)| !is_in_place(*oid)).cloned().collect()
+}
+
+/// Where the tablespaces are that aren't in the data directory. `mapped` goes before symbolic links.
+pub(super) fn places(
+    root: &Path,
+    mapped: &[(Oid, PathBuf)],
+) -> Result<Vec<(Oid, PathBuf)>, DataDirError> {
+    let mut places = links(root)?;
+    places.retain(|(oid, _)| !mapped.iter().any(|(of, _)| of == oid));
+    places.extend_from_slice(mapped);
+    Ok(places)
+}
+
+/// Those of the tablespaces in `places` that aren't where their symbolic links point: `mapped`, and those
+/// that the user says have been moved. The first of the moves that fits counts. We compare paths as text,
+/// because they don't have to exist on this machine.
+pub(super) fn moved(
+    places: Vec<(Oid, PathBuf)>,
+    mapped: &[(Oid, PathBuf)],
+    moves: &[(PathBuf, PathBuf)],
+) -> Vec<(Oid, PathBuf)> {
+    let is_mapped = |oid: Oid| mapped.iter().any(|(of, _)| *of == oid);
+    let new_place = |(oid, place): (Oid, PathBuf)| match moves.iter().find(|(old, _)| *old == place)
+    {
+        Some((_, new)) => Some((oid, new.clone())),
+        None => is_mapped(oid).then_some((oid, place)),
+    };
+    places.into_iter().filter_map(new_place).collect()
+}
+
 /// The tablespaces that are symbolic links, with the links' targets.
-pub(super) fn links(root: &Path) -> Result<Vec<(Oid, PathBuf)>, DataDirError> {
+fn links(root: &Path) -> Result<Vec<(Oid, PathBuf)>, DataDirError> {
     let directory = root.join("pg_tblspc");
     let fail = |source| DataDirError::io("open directory", &directory, source);
     let mut links = Vec::new();
@@ -202,16 +242,24 @@ pub(super) fn links(root: &Path) -> Result<Vec<(Oid, PathBuf)>, DataDirError> {
     Ok(links)
 }
 
-/// Lists `pg_tblspc`: entries named by OID that are links or directories.
+/// Lists the tablespaces: entries of `pg_tblspc` named by OID that are links or directories, and those
+/// of `moved` that have no entry, because a backup only lists them.
 fn walk_tablespaces(
     list: &mut FileList,
     directory: &Path,
     expected: &str,
     moved: &[(Oid, PathBuf)],
 ) {
-    for (oid, path) in numbered_directories(list, directory, true) {
+    let mut numbered: BTreeMap<Oid, PathBuf> =
+        moved.iter().map(|(oid, _)| (*oid, directory.join(oid.to_string()))).collect();
+    numbered.extend(numbered_directories(list, directory, true));
+    for (oid, path) in numbered {
+        let place = moved.iter().find(|(found, _)| *found == oid).map(|(_, to)| to);
         let target = match fs::read_link(&path) {
             Ok(target) => Some(target),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && place.is_some() => {
+                place.cloned()
+            }
             // If it isn't a link, it must be a directory created by `allow_in_place_tablespaces`,
             // because `numbered_directories` doesn't return anything else.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => None,
@@ -220,7 +268,7 @@ fn walk_tablespaces(
                 continue;
             }
         };
-        let path = moved.iter().find(|(found, _)| *found == oid).map_or(path, |(_, to)| to.clone());
+        let path = place.cloned().unwrap_or(path);
         let databases = path.join(expected);
         match fs::symlink_metadata(&databases) {
             Ok(metadata) if metadata.is_dir() => {
@@ -231,7 +279,7 @@ fn walk_tablespaces(
                 list.report(&path, ProblemKind::Unreadable(error));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && !exists(&path) => {
-                let target = target.unwrap_or(path.clone());
+                let target = place.cloned().or(target).unwrap_or(path.clone());
                 list.report(&path, ProblemKind::Dangling { target });
             }
             _ => list.report(&path, ProblemKind::NotATablespace { expected: expected.to_owned() }),

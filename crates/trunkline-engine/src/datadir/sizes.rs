@@ -4,6 +4,7 @@
 //! So they include files that belong to no relation, such as `pg_filenode.map`, and the sum of the
 //! relations is smaller.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,11 +23,14 @@ impl DataDir {
     /// [`DataDirError::Io`]: a directory cannot be read.
     pub fn database_bytes(&self, database: Oid) -> Result<u64, DataDirError> {
         let mut bytes = files_bytes(&self.database_path(DEFAULT_TABLESPACE, database))?;
-        let links = self.path.join("pg_tblspc");
-        for entry in entries(&links)? {
+        // Those of a backup needn't have links.
+        let mut tablespaces: BTreeSet<Oid> = self.moved.iter().map(|(oid, _)| *oid).collect();
+        for entry in entries(&self.path.join("pg_tblspc"))? {
             let name = entry.file_name();
-            let Some(oid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
-            bytes += files_bytes(&self.database_path(Oid(oid), database))?;
+            tablespaces.extend(name.to_str().and_then(|name| name.parse().ok()).map(Oid));
+        }
+        for tablespace in tablespaces {
+            bytes += files_bytes(&self.database_path(tablespace, database))?;
         }
         Ok(bytes)
     }
@@ -59,8 +63,9 @@ impl DataDir {
         Ok(Some(bytes))
     }
 
-    /// Where the symbolic link of a tablespace points; its path in the data directory if it is no
-    /// link. `None` if there is no such tablespace. Those that have no link are at an empty path.
+    /// Where the symbolic link of a tablespace points, or will point when a server has recovered the
+    /// backup; its path in the data directory if it is no link. `None` if there is no such tablespace. The
+    /// path of `pg_default` and `pg_global` is empty.
     ///
     /// # Errors
     /// [`DataDirError::Io`]: the link cannot be read.
@@ -70,7 +75,11 @@ impl DataDir {
         }
         let relative = Path::new("pg_tblspc").join(tablespace.to_string());
         let path = self.path.join(&relative);
+        let mut mapped = self.replay.iter().flat_map(|replay| replay.tablespaces());
+        let mapped = mapped.find(|(oid, _)| *oid == tablespace).map(|(_, place)| place.clone());
         match fs::symlink_metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => Ok(Some(relative)),
+            _ if mapped.is_some() => Ok(mapped),
             Ok(metadata) if metadata.is_symlink() => {
                 let target = fs::read_link(&path);
                 target.map(Some).map_err(|source| DataDirError::io("read link", &path, source))

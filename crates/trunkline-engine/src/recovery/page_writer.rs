@@ -14,14 +14,11 @@ use super::error::RecoveryError;
 use super::plan::{Piece, Plan, SegmentWork, location_of};
 use crate::log_writer::{Lane, LogWriterError};
 use crate::page_reader::PageReader;
-use crate::replay::{PageRedoError, Replay};
+use crate::replay::{PageRedoError, RECORDS_MAX, Replay};
 use crate::storage::WritableFiles;
 
 /// The most pages of one write: those that a lane writes at once.
 const PAGES: usize = 32;
-
-/// Pages with more records than this are not built together: each record takes 24 bytes meanwhile.
-const RECORDS_MAX: u32 = 1 << 20;
 
 /// What the threads of a recovery share.
 pub(super) struct Work {
@@ -107,11 +104,11 @@ impl PageWriter {
         let changed = |at| {
             work.replay.next_changed(&segment.key, at).filter(|block| *block < piece.blocks.end)
         };
-        let (mut blocks, mut records) = (Vec::new(), 0);
+        let (mut blocks, mut records) = (Vec::new(), 0_u32);
         let mut at = piece.blocks.start;
         while let Some(block) = changed(at) {
             blocks.push(block);
-            records += work.replay.record_count(&segment.key, block);
+            records = records.saturating_add(work.replay.record_count(&segment.key, block));
             if records >= RECORDS_MAX {
                 self.write_together(work, segment, &file, &blocks)?;
                 (blocks, records) = (Vec::new(), 0);

@@ -68,10 +68,10 @@ pub(super) struct ChainBuilder {
     batch: Batch,
     /// The memory of other things when the last batch was sent, in bytes.
     checked_others: u64,
-    side: Side,
+    worker: Worker,
 }
 
-enum Side {
+enum Worker {
     Here(LimitedChains),
     There(ChainThread),
 }
@@ -133,11 +133,11 @@ impl ChainBuilder {
     pub(super) fn new(options: &ReplayOptions) -> Result<Self, ReplayError> {
         let (chains, scratch) = (PageChains::default(), options.scratch.clone());
         let limited = LimitedChains { chains, most: 0, limit: options.memory, scratch };
-        let side = match options.threads {
-            0 | 1 => Side::Here(limited),
-            _ => Side::There(ChainThread::start(limited)?),
+        let worker = match options.threads {
+            0 | 1 => Worker::Here(limited),
+            _ => Worker::There(ChainThread::start(limited)?),
         };
-        Ok(Self { batch: Batch::default(), checked_others: 0, side })
+        Ok(Self { batch: Batch::default(), checked_others: 0, worker })
     }
 
     /// Adds a step.
@@ -160,9 +160,9 @@ impl ChainBuilder {
         self.checked_others = self.batch.others;
         let next = Batch { steps: Vec::with_capacity(STEPS + STEPS / 8), ..self.batch };
         let batch = std::mem::replace(&mut self.batch, next);
-        match &mut self.side {
-            Side::Here(limited) => limited.apply(batch),
-            Side::There(thread) => thread.send(batch),
+        match &mut self.worker {
+            Worker::Here(limited) => limited.apply(batch),
+            Worker::There(thread) => thread.send(batch),
         }
     }
 
@@ -172,9 +172,9 @@ impl ChainBuilder {
     /// As for [`ChainBuilder::end_record`].
     pub(super) fn finish(&mut self) -> Result<(PageChains, u64), ReplayError> {
         self.send()?;
-        match &mut self.side {
-            Side::Here(limited) => Ok((std::mem::take(&mut limited.chains), limited.most)),
-            Side::There(thread) => thread.join().map(|limited| (limited.chains, limited.most)),
+        match &mut self.worker {
+            Worker::Here(limited) => Ok((std::mem::take(&mut limited.chains), limited.most)),
+            Worker::There(thread) => thread.join().map(|limited| (limited.chains, limited.most)),
         }
     }
 }

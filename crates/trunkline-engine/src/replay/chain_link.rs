@@ -20,4 +20,6 @@ pub(super) enum Part {
     Block(u8),
     /// The record clears bits of this map page without naming it.
     DerivedMap,
+    /// The relation is truncated. If this map page exists, its bits behind the end are cleared.
+    TruncatedMap,
 }

@@ -19,7 +19,7 @@ const BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Directory {
     pub(super) label: Option<BackupLabel>,
-    /// Tablespaces of a backup that has no links for them.
+    /// Tablespaces that a server would link when it recovers the backup, whatever links there are.
     pub(super) tablespaces: Vec<(Oid, PathBuf)>,
     pub(super) has_signal: bool,
 }
@@ -48,6 +48,15 @@ impl Directory {
             || small_file::exists(&root.join("standby.signal"))?;
         Ok(Self { label, tablespaces: tablespaces.collect(), has_signal })
     }
+}
+
+/// The tablespaces that a server would link when it recovers the backup in `root`, and where they are. None if it
+/// isn't a backup.
+///
+/// # Errors
+/// [`ReplayError`].
+pub(crate) fn mapped_tablespaces(root: &Path) -> Result<Vec<(Oid, PathBuf)>, ReplayError> {
+    Ok(Directory::read(root)?.tablespaces)
 }
 
 fn path_of(bytes: Vec<u8>) -> PathBuf {

@@ -10,9 +10,9 @@
 use std::time::Duration;
 
 use trunkline_aio::facade::atomic::Ordering;
-use trunkline_format::{BLOCK_SIZE, BlockNo, Lsn, PageBytes, verify_page};
+use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Lsn, PageBytes, verify_page};
 
-use super::chain_link::Part;
+use super::chain_link::{ChainLink, Part};
 use super::page_chains::{ForkChanges, ForkKey};
 use super::page_redo::{PageRedo, PageRedoError};
 use super::record_reader::{RecordAdvice, RecordReader};
@@ -22,8 +22,12 @@ use super::replayed::Replay;
 /// time (decision 0043).
 const WAITED: Duration = Duration::from_micros(300);
 
+/// No more pages are built together with some that have as many records as this: each record takes up to 32 bytes of
+/// memory meanwhile. All records of a single page are needed at once, whatever memory that takes.
+pub(crate) const RECORDS_MAX: u32 = 1 << 20;
+
 /// One record of one of the pages.
-struct Step {
+struct PageRecord {
     record: Lsn,
     /// The index of the page.
     page: u32,
@@ -60,7 +64,8 @@ impl Replay {
         let mut pages: Vec<Result<PageRedo, E>> = Vec::new();
         let changes = self.fork(key);
         for block in blocks {
-            let page = self.begin(changes, block, (pages.len() as u32, &mut steps), || base(block));
+            let index = (pages.len() as u32, &mut steps);
+            let page = self.begin(changes, (key.1, block), index, || base(block));
             pages.push(page.map(|page| PageRedo::new(block, page)));
         }
         // The chains are in order already, which this sort makes use of.
@@ -75,8 +80,8 @@ impl Replay {
     fn begin<E: From<PageRedoError>>(
         &self,
         changes: Option<&ForkChanges>,
-        block: BlockNo,
-        (page, steps): (u32, &mut Vec<Step>),
+        (fork, block): (Fork, BlockNo),
+        (page, steps): (u32, &mut Vec<PageRecord>),
         base: impl FnOnce() -> Result<Option<Box<PageBytes>>, E>,
     ) -> Result<Box<PageBytes>, E> {
         let Some(changes) = changes else { return Ok(base()?.unwrap_or_else(zeros)) };
@@ -87,13 +92,19 @@ impl Replay {
         } else {
             let bytes = base()?.unwrap_or_else(zeros);
             let verdict = verify_page(&bytes, block, self.checksums);
-            if !verdict.is_valid() {
+            if verdict.is_valid() {
+                self.check_position(&bytes)?;
+                bytes
+            } else if fork == Fork::Vm {
+                // Changes of map pages have no images if they only clear bits, so such a page may be torn. A server
+                // replaces it by zeros, too: no bit is set, which is always correct.
+                zeros()
+            } else {
                 return Err(PageRedoError::Base { verdict }.into());
             }
-            self.check_position(&bytes)?;
-            bytes
         };
-        steps.extend(links.iter().map(|link| Step { record: link.record, page, part: link.part }));
+        let record = |link: &ChainLink| PageRecord { record: link.record, page, part: link.part };
+        steps.extend(links.iter().map(record));
         Ok(bytes)
     }
 
@@ -102,7 +113,7 @@ impl Replay {
     fn apply<E: From<PageRedoError>>(
         &self,
         reader: &mut RecordReader,
-        steps: &[Step],
+        steps: &[PageRecord],
         pages: &mut [Result<PageRedo, E>],
     ) {
         let hints_are_logged = self.found.hints_are_logged;

@@ -12,7 +12,7 @@
 //! file's contents there are void: a crashed directory may still have the old bytes.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -22,7 +22,7 @@ use trunkline_format::visibility_map::BLOCKS_PER_PAGE;
 use trunkline_format::wal::{RelFileLocator, Truncation};
 use trunkline_format::{BlockNo, Fork};
 
-use super::chain_link::ChainLink;
+use super::chain_link::{ChainLink, Part};
 use super::spilled_links::SpilledLinks;
 
 /// One fork of a relation.
@@ -68,6 +68,14 @@ pub(crate) struct ForkChanges {
     exists: Option<bool>,
 }
 
+/// What the log says about a fork of a dropped database if it has no record of the fork.
+static DROPPED: ForkChanges = ForkChanges {
+    pages: BTreeMap::new(),
+    end: 0,
+    cut: Some(Cut { length: 0, void_from: 0 }),
+    exists: Some(false),
+};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cut {
     length: BlockNo,
@@ -94,6 +102,10 @@ const LINK_BYTES: u64 = size_of::<ChainLink>() as u64;
 #[derive(Debug, Default)]
 pub(super) struct PageChains {
     forks: Map<ForkKey, ForkChanges>,
+    /// The tablespaces and databases whose files the log has removed, also those that it doesn't name. If the
+    /// database is created again, the log has each new file. Not so with `STRATEGY FILE_COPY`, but then replay starts
+    /// after the removal: a server makes a checkpoint before it copies.
+    dropped: BTreeSet<(u32, u32)>,
     bytes: u64,
     /// The scratch file, once it was needed.
     spilled: Option<SpilledLinks>,
@@ -153,11 +165,15 @@ impl PageChains {
         link: ChainLink,
         is_from_scratch: bool,
     ) {
-        let fork = fork_of(&mut self.forks, &mut self.bytes, key);
-        fork.end = fork.end.max(block.saturating_add(1));
-        fork.exists = Some(true);
+        let fork = self.fork_mut(key);
+        // A truncation doesn't add the map, or the page, that it would clear bits of.
+        if link.part != Part::TruncatedMap {
+            fork.end = fork.end.max(block.saturating_add(1));
+            fork.exists = Some(true);
+        }
+        let mut added = 0;
         let chain = fork.pages.entry(block).or_insert_with(|| {
-            self.bytes += PAGE_BYTES;
+            added = PAGE_BYTES;
             Chain::default()
         });
         let before = chain.links.capacity() as u64;
@@ -172,16 +188,16 @@ impl PageChains {
         chain.links.push(link);
         chain.count = chain.count.saturating_add(1);
         let after = chain.links.capacity() as u64;
-        self.bytes = (self.bytes + after * LINK_BYTES).saturating_sub(before * LINK_BYTES);
+        self.bytes = (self.bytes + added + after * LINK_BYTES).saturating_sub(before * LINK_BYTES);
     }
 
     /// A fork was created.
     pub(super) fn create(&mut self, key: ForkKey) {
-        fork_of(&mut self.forks, &mut self.bytes, key).exists = Some(true);
+        self.fork_mut(key).exists = Some(true);
     }
 
     /// A relation was cut off. Bits of the last map page that stays are cleared by the record itself, as a
-    /// page that it changes without naming it.
+    /// page that it changes without naming it, if there is one.
     pub(super) fn truncate(&mut self, truncation: &Truncation) {
         if truncation.main {
             // A server creates the file if it is missing, but not that of a map.
@@ -191,12 +207,12 @@ impl PageChains {
     }
 
     fn cut(&mut self, key: ForkKey, length: BlockNo) {
-        let fork = fork_of(&mut self.forks, &mut self.bytes, key);
+        let fork = self.fork_mut(key);
         let removed = fork.pages.split_off(&length);
-        self.bytes = self.bytes.saturating_sub(removed.values().map(chain_bytes).sum());
         fork.end = fork.end.min(length);
         let void_from = fork.cut.map_or(length, |cut| cut.void_from.min(length));
         fork.cut = Some(Cut { length, void_from });
+        self.bytes = self.bytes.saturating_sub(removed.values().map(chain_bytes).sum());
     }
 
     /// A relation was removed, with all its forks.
@@ -204,12 +220,13 @@ impl PageChains {
         for fork in Fork::ALL {
             let key = (relation, fork);
             self.cut(key, 0);
-            fork_of(&mut self.forks, &mut self.bytes, key).exists = Some(false);
+            self.fork_mut(key).exists = Some(false);
         }
     }
 
-    /// All relations of a database in a tablespace were removed.
+    /// All relations of a database in a tablespace were removed, also those that the log doesn't name.
     pub(super) fn remove_database(&mut self, tablespace: u32, database: u32) {
+        self.dropped.insert((tablespace, database));
         let is_of_it = |relation: &RelFileLocator| {
             relation.tablespace.0 == tablespace && relation.database.0 == database
         };
@@ -229,8 +246,23 @@ impl PageChains {
 
     /// What the log says about a fork, if anything.
     pub(super) fn fork(&self, key: &ForkKey) -> Option<&ForkChanges> {
-        self.forks.get(key)
+        self.forks.get(key).or_else(|| is_of(&self.dropped, &key.0).then_some(&DROPPED))
     }
+
+    fn fork_mut(&mut self, key: ForkKey) -> &mut ForkChanges {
+        self.forks.entry(key).or_insert_with(|| {
+            self.bytes += FORK_BYTES;
+            if is_of(&self.dropped, &key.0) {
+                ForkChanges { cut: DROPPED.cut, exists: DROPPED.exists, ..ForkChanges::default() }
+            } else {
+                ForkChanges::default()
+            }
+        })
+    }
+}
+
+fn is_of(databases: &BTreeSet<(u32, u32)>, relation: &RelFileLocator) -> bool {
+    databases.contains(&(relation.tablespace.0, relation.database.0))
 }
 
 /// The forks that a truncation cuts off, and their lengths after it. The free space map is never read.
@@ -239,17 +271,6 @@ pub(super) fn cuts(truncation: &Truncation) -> impl Iterator<Item = (ForkKey, Bl
     let main = main.then_some(((relation, Fork::Main), blocks));
     let map = visibility_map.then(|| ((relation, Fork::Vm), blocks.div_ceil(BLOCKS_PER_PAGE)));
     main.into_iter().chain(map)
-}
-
-fn fork_of<'f>(
-    forks: &'f mut Map<ForkKey, ForkChanges>,
-    bytes: &mut u64,
-    key: ForkKey,
-) -> &'f mut ForkChanges {
-    forks.entry(key).or_insert_with(|| {
-        *bytes += FORK_BYTES;
-        ForkChanges::default()
-    })
 }
 
 fn chain_bytes(chain: &Chain) -> u64 {
@@ -340,7 +361,6 @@ impl ForkChanges {
 
 #[cfg(test)]
 mod tests {
-    use super::super::chain_link::Part;
     use super::*;
     use trunkline_format::{Lsn, Oid};
 
@@ -412,8 +432,9 @@ mod tests {
         let (mut least, mut most) = (u64::MAX, 0);
         for record in (8..).step_by(8).take(20_000) {
             let block = rng.below(300) as BlockNo;
-            let (is_image, part) = (rng.below(40) == 0, [Part::Block(3), Part::DerivedMap]);
-            let link = ChainLink { record: Lsn(record), part: part[rng.below(2) as usize] };
+            let parts = [Part::Block(3), Part::DerivedMap, Part::TruncatedMap];
+            let (is_image, part) = (rng.below(40) == 0, parts[rng.below(3) as usize]);
+            let link = ChainLink { record: Lsn(record), part };
             let cut = (rng.below(2_000) == 0).then(|| truncation(rng.below(300) as BlockNo));
             for chains in [&mut kept, &mut spilled] {
                 chains.add(MAIN, block, link, is_image);
@@ -490,5 +511,39 @@ mod tests {
         assert_eq!(chains.fork(&MAIN).expect("it").exists(), Some(true));
         chains.remove_database(1663, 5);
         assert_eq!(chains.fork(&MAIN).expect("it").exists(), Some(false));
+    }
+
+    #[test]
+    fn a_truncation_adds_neither_a_map_nor_a_page_to_it() {
+        let mut chains = PageChains::default();
+        let map = (RELATION, Fork::Vm);
+        let of = |chains: &PageChains, in_file| chains.fork(&map).expect("it").length(in_file);
+        chains.add(map, 2, ChainLink { record: Lsn(8), part: Part::TruncatedMap }, false);
+        assert_eq!((of(&chains, None), of(&chains, Some(1))), (None, Some(1)));
+        assert_eq!(of(&chains, Some(3)), Some(3));
+        assert!(chains.fork(&map).expect("it").chain(2).is_some(), "the page of the file changes");
+        chains.add(map, 2, link(16), false);
+        assert_eq!((of(&chains, None), of(&chains, Some(1))), (Some(3), Some(3)));
+    }
+
+    #[test]
+    fn a_dropped_database_has_none_of_the_files_that_the_log_does_not_name() {
+        let mut chains = PageChains::default();
+        assert!(chains.fork(&MAIN).is_none());
+        chains.remove_database(1663, 5);
+        let fork = chains.fork(&MAIN).expect("removed");
+        assert_eq!((fork.length(Some(8)), fork.is_void(0)), (None, true));
+        assert_eq!(chains.forks().count(), 0);
+        for (tablespace, database) in [(1663, 6), (1664, 5)] {
+            let other = RelFileLocator { database: Oid(database), ..RELATION };
+            let other = RelFileLocator { tablespace: Oid(tablespace), ..other };
+            assert!(chains.fork(&(other, Fork::Main)).is_none());
+        }
+        // The database is created again, with the same number.
+        chains.create(MAIN);
+        chains.add(MAIN, 1, link(8), true);
+        let fork = chains.fork(&MAIN).expect("created");
+        assert_eq!((fork.length(Some(8)), fork.next_changed(0)), (Some(2), Some(0)));
+        assert!(chains.fork(&(RELATION, Fork::Vm)).expect("removed").length(Some(1)).is_none());
     }
 }

@@ -9,6 +9,7 @@
 //! page of its visibility map.
 
 use trunkline_format::wal::redo::{derived_pages, requires_base};
+use trunkline_format::wal::resource_manager::number;
 use trunkline_format::wal::{BlockRef, Effect, EffectError, LogRecord, RelFileLocator};
 use trunkline_format::{BlockNo, Oid};
 
@@ -76,8 +77,11 @@ pub(super) fn changed_pages(
         let link = ChainLink { record: place, part: Part::Block(block.id) };
         ((block.relation, block.fork), block.block, link, !requires_base(block))
     });
+    // A truncation changes no other page.
+    let is_truncation = record.record.header().manager == number::STORAGE;
+    let part = if is_truncation { Part::TruncatedMap } else { Part::DerivedMap };
     let derived = derived_pages(&record.record, record.version).map(move |page| {
-        let link = ChainLink { record: place, part: Part::DerivedMap };
+        let link = ChainLink { record: place, part };
         ((page.relation, page.fork), page.block, link, false)
     });
     named.chain(derived)
@@ -95,7 +99,7 @@ pub fn page_effects(
     let changes = changed_pages(record).filter(|(of, at, ..)| of == key && *at == block);
     let effect_of = |link: ChainLink| match link.part {
         Part::Block(id) => record.record.block(id).map(PageEffect::of),
-        Part::DerivedMap => Some(PageEffect::Derived),
+        Part::DerivedMap | Part::TruncatedMap => Some(PageEffect::Derived),
     };
     let mut effects: Vec<_> = changes.filter_map(|(_, _, link, _)| effect_of(link)).collect();
     if let Some(effect) = Effect::of(&record.record, record.version)? {

@@ -137,7 +137,9 @@ impl PageRedo {
     ) -> Result<Redone, PageRedoError> {
         let change = Change::of(record, hints_are_logged);
         let id = match part {
-            Part::DerivedMap => return Ok(redo_derived(&mut self.page, &change, self.block)),
+            Part::DerivedMap | Part::TruncatedMap => {
+                return Ok(redo_derived(&mut self.page, &change, self.block));
+            }
             Part::Block(id) => id,
         };
         redo(&mut self.page, &change, id).map_err(|source| {

@@ -25,7 +25,8 @@ pub struct ReplayReport {
     pub records: u64,
     /// The number of pages that they changed.
     pub pages: u64,
-    /// The most memory that the list of changes took at once, in bytes.
+    /// The most memory that the list of changes took when it was checked, in bytes. The checks that made it go to a
+    /// scratch file don't count, so this is at most the limit.
     pub memory: u64,
     /// The bytes of that list which were written to a scratch file.
     pub spilled: u64,

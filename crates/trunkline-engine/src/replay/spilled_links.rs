@@ -66,6 +66,7 @@ impl SpilledLinks {
                 let (kind, id) = match link.part {
                     Part::Block(id) => (0, id),
                     Part::DerivedMap => (1, 0),
+                    Part::TruncatedMap => (2, 0),
                 };
                 out.write_all(&link.record.0.to_le_bytes())?;
                 out.write_all(&[kind, id])?;
@@ -95,7 +96,8 @@ impl SpilledLinks {
                 let [record @ .., kind, id] = *bytes;
                 let part = match kind {
                     0 => Part::Block(id),
-                    _ => Part::DerivedMap,
+                    1 => Part::DerivedMap,
+                    _ => Part::TruncatedMap,
                 };
                 links.push(ChainLink { record: Lsn(u64::from_le_bytes(record)), part });
             }

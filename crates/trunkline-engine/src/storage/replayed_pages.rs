@@ -24,7 +24,7 @@ use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Lsn, PageBytes};
 use super::built_pages::BuiltPages;
 use super::error::StorageError;
 use super::relation::{Located, Relation};
-use crate::replay::{ForkChanges, ForkKey, PageRecords, PageRedoError, PageSource};
+use crate::replay::{ForkChanges, ForkKey, PageRecords, PageRedoError, PageSource, RECORDS_MAX};
 
 /// How many pages are built at once for a scan. Their records are read together.
 const AHEAD: u32 = 64;
@@ -82,9 +82,9 @@ impl Relation {
         };
         let key = key_of(&source);
         if let Some((block, error)) = built.replay().impossible(&key, in_file) {
-            return Err(self.not_replayed(block, error));
+            return Err(source.not_replayed(block, error));
         }
-        let missing = || StorageError::SegmentMissing { location: self.location(0) };
+        let missing = || StorageError::SegmentMissing { location: source.location(0) };
         built.replay().length(&key, in_file).ok_or_else(missing)
     }
 
@@ -190,6 +190,7 @@ impl Relation {
             *at == block || is_in_log && !built.is_built(&key, *at)
         };
         let to_build = (block..end).take_while(is_to_build);
+        let to_build = within(RECORDS_MAX, to_build, |at| built.replay().record_count(&key, *at));
         let pages = built.replay().build_all(&key, to_build, |at| read_base(self, at));
         for (at, page) in (block..).zip(pages) {
             let page = page.map_err(|error| error.at(self, at));
@@ -310,6 +311,20 @@ impl Relation {
     }
 }
 
+/// The first of the blocks, up to the one with which they have `most` records.
+fn within(
+    most: u32,
+    blocks: impl Iterator<Item = BlockNo>,
+    record_count: impl Fn(&BlockNo) -> u32,
+) -> impl Iterator<Item = BlockNo> {
+    let mut records = 0_u32;
+    blocks.take_while(move |at| {
+        let has_room = records < most;
+        records = records.saturating_add(record_count(at));
+        has_room
+    })
+}
+
 fn key_of(relation: &Relation) -> ForkKey {
     (relation.locator().into(), relation.fork())
 }
@@ -362,5 +377,23 @@ fn read_base(relation: &Relation, block: BlockNo) -> Result<Option<Box<PageBytes
         Err(source) => {
             Err(BuildError::Storage(StorageError::Io { operation: "read file", path, source }))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_many_records_are_not_built_together() {
+        let counts = [3, 5, 2, 10, 100, 1];
+        for (most, expected) in
+            [(0, 0), (1, 1), (3, 1), (4, 2), (10, 3), (11, 4), (20, 4), (21, 5), (121, 6)]
+        {
+            let blocks = within(most, 7..13, |at| counts[*at as usize - 7]);
+            assert_eq!(blocks.collect::<Vec<_>>(), (7..7 + expected).collect::<Vec<_>>(), "{most}");
+        }
+        let huge = within(RECORDS_MAX, 0..3, |_| u32::MAX);
+        assert_eq!(huge.collect::<Vec<_>>(), [0], "a page that is too large is built alone");
     }
 }

@@ -41,7 +41,7 @@ fn create_with(data: &Path, has_checksums: bool) {
 }
 
 /// Inserts rows with these numbers in one transaction. Returns its XID.
-fn insert(
+pub(crate) fn insert(
     session: &mut WriteSession,
     writer: &mut HeapWriter,
     numbers: std::ops::Range<i32>,
@@ -58,8 +58,15 @@ fn insert(
 }
 
 pub(crate) fn new_table(session: &mut WriteSession) -> RelationLocator {
+    new_table_in(session, (Oid(1663), Oid(1)))
+}
+
+/// Creates a table in a tablespace and a database, whose directory exists.
+pub(crate) fn new_table_in(
+    session: &mut WriteSession,
+    (tablespace, database): (Oid, Oid),
+) -> RelationLocator {
     let transaction = session.begin().expect("begun");
-    let (tablespace, database) = (Oid(1663), Oid(1));
     let relfilenode = session.new_number(tablespace, database).expect("a number");
     let locator = RelationLocator { tablespace, database, relfilenode };
     session.create(&transaction, locator).expect("created");

@@ -18,9 +18,7 @@ use trunkline_aio::{Aio, OpenOptions, is_residency_known, residency};
 use trunkline_engine::catalog::{
     Catalog, Database, DatabaseRow, RelationInfo, RelationPath, first_file,
 };
-use trunkline_engine::datadir::{
-    DEFAULT_TABLESPACE, DataDir, FileEntry, GLOBAL_TABLESPACE, Problem, ProblemKind,
-};
+use trunkline_engine::datadir::{DataDir, FileEntry, Problem, ProblemKind};
 use trunkline_engine::storage::RelationLocator;
 use trunkline_format::{Fork, Oid};
 
@@ -118,7 +116,7 @@ impl Sizes {
         Ok(sizes)
     }
 
-    /// Adds problems for the tablespaces that the catalog names, but that have no link. Removes the
+    /// Adds problems for the tablespaces that the catalog names, but that have no place. Removes the
     /// problems of tablespaces that it doesn't name, such as those of a link left behind, because no
     /// relation can be there.
     pub(super) fn compare_tablespaces(&mut self, catalog: &Catalog) {
@@ -131,9 +129,9 @@ impl Sizes {
         }
         let links = self.dir.path().join("pg_tblspc");
         for tablespace in catalog.tablespaces() {
-            let path = links.join(tablespace.oid.to_string());
-            let is_built_in = [DEFAULT_TABLESPACE, GLOBAL_TABLESPACE].contains(&tablespace.oid);
-            if !is_built_in && path.symlink_metadata().is_err() {
+            let location = self.dir.tablespace_location(tablespace.oid);
+            if !matches!(location, Ok(Some(_))) {
+                let path = links.join(tablespace.oid.to_string());
                 self.problems.push(Problem { path, kind: ProblemKind::Missing });
             }
         }
