@@ -142,9 +142,6 @@ pub(crate) fn replay_options(context: &Context<'_>, data: &Path) -> Result<Repla
         return Err(Failure::usage("--wal needs a directory; only verify checks the log itself"));
     }
     let options = context.global.replay.options(&context.settings);
-    if let Some(scratch) = context.global.replay.scratch() {
-        require_writable(scratch)?;
-    }
     let scratch = options.scratch.display();
     let refused = |place| {
         let text = format!("\"{scratch}\" is inside {place}, and nothing is written there");
@@ -160,10 +157,14 @@ pub(crate) fn replay_options(context: &Context<'_>, data: &Path) -> Result<Repla
     let links = fs::read_dir(data.join("pg_tblspc")).into_iter().flatten().flatten();
     let links = links.map(|link| link.path());
     let moved = context.global.tablespace_mapping.iter().map(|(_, new)| new.clone());
-    match { links.chain(moved) }.find(|tablespace| is_inside(&options.scratch, tablespace)) {
-        Some(tablespace) => refused(format!("the tablespace \"{}\"", tablespace.display())),
-        None => Ok(options),
+    let found = { links.chain(moved) }.find(|tablespace| is_inside(&options.scratch, tablespace));
+    if let Some(tablespace) = found {
+        return refused(format!("the tablespace \"{}\"", tablespace.display()));
     }
+    if let Some(scratch) = context.global.replay.scratch() {
+        require_writable(scratch)?;
+    }
+    Ok(options)
 }
 
 /// Checks a scratch directory before the log is replayed, which may take long.
