@@ -188,7 +188,7 @@ pub(crate) fn command() -> clap::Command {
         let of_ids = |arg: &&Arg| ids.contains(&arg.get_id().as_str());
         command.get_arguments().filter(of_ids).cloned().collect()
     };
-    let of_log = global(&["wal", "until"]);
+    let (of_log, of_moment) = (global(&["wal", "until"]), global(&["until"]));
     let (of_report, of_reading) = (global(&OF_REPORT), global(&OF_READING));
     let (of_replay, scratch) = (global(&OF_REPLAY), global(&["scratch"]));
     let without_scratch = [&of_replay[..], &scratch].concat();
@@ -211,7 +211,7 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommand("inspect", |inspect| {
             let inspect =
                 inspect.mut_subcommand("control", |it| without_options(it, &without_scratch));
-            inspect.mut_subcommand("wal", |it| without_options(it, &of_log))
+            inspect.mut_subcommand("wal", |it| without_options(it, &of_moment))
         })
         .mut_subcommand("doctor", |it| without_options(it, &without_scratch))
         .mut_subcommand("calibrate", |it| without_options(it, &of_replay))
@@ -236,13 +236,24 @@ impl Cli {
             let text = format!("unexpected argument '--pgdata': {name} reads no data directory");
             return Err(command().error(ErrorKind::UnknownArgument, text));
         }
-        if let Some((name @ ("backup" | "recover"), given)) = matches.subcommand()
-            && given.value_source("pgdata") == Some(ValueSource::CommandLine)
-        {
-            let text = format!(
-                "unexpected argument '--pgdata': {name} takes its directory as an argument"
-            );
-            return Err(command().error(ErrorKind::UnknownArgument, text));
+        if let Some((name @ ("backup" | "recover"), given)) = matches.subcommand() {
+            let by_option = given.value_source("pgdata") == Some(ValueSource::CommandLine);
+            let of_backup = given.subcommand().filter(|_| name == "backup");
+            let has_argument = of_backup.is_none_or(|(_, given)| given.contains_id("directory"));
+            match (has_argument, by_option) {
+                (true, true) => {
+                    let text = format!(
+                        "unexpected argument '--pgdata': {name} takes its directory as an argument"
+                    );
+                    return Err(command().error(ErrorKind::UnknownArgument, text));
+                }
+                (false, false) => {
+                    // $PGDATA is where a server runs, and not what one would forget to name.
+                    let text = "no backup given: use backup verify DIR";
+                    return Err(command().error(ErrorKind::MissingRequiredArgument, text));
+                }
+                _ => {}
+            }
         }
         Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command()))
     }

@@ -1,12 +1,17 @@
 //! Opens the data directory given on the command line, and formats paths below it.
 
 use std::fmt::Display;
+use std::fs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use trunkline_engine::datadir::{DataDir, OpenOptions};
+use rustix::fs::Access;
+use trunkline_engine::datadir::{DataDir, OpenOptions, read_control_file};
 use trunkline_engine::pool::ReadError;
 use trunkline_engine::replay::ReplayOptions;
 use trunkline_engine::storage::StorageError;
+use trunkline_format::ClusterState;
+use trunkline_format::backup_label::{BACKUP_LABEL_NAME, BackupLabel};
 
 use crate::exit::{Failure, message};
 use crate::options::{Context, Global};
@@ -14,6 +19,13 @@ use crate::replay_options::{ARCHIVE, NO_REPLAY};
 
 /// The hint if the directory for pages that are built from the log can't be used.
 const OTHER_SCRATCH: &str = "choose another directory with --scratch";
+
+/// The hint for an incremental backup.
+pub(crate) const COMBINE_BACKUPS: &str =
+    "combine it with the backup that it is based on (pg_combinebackup)";
+
+/// The most bytes of a `backup_label` that are read.
+pub(crate) const LABEL_BYTES_MAX: u64 = 1 << 20;
 
 /// Opens the data directory given by the options and prints its warnings to standard error. If it was
 /// not shut down, its log is replayed in memory, and one line says how much of it.
@@ -27,7 +39,15 @@ pub(crate) fn open(context: &Context<'_>) -> Result<DataDir, Failure> {
 
 /// [`open`] for a command that also reads the log of a cluster that was shut down.
 pub(crate) fn open_for_log(context: &Context<'_>) -> Result<DataDir, Failure> {
-    let dir = open_quietly(context)?;
+    let dir = open_quietly(context, &[NO_REPLAY])?;
+    report(&dir);
+    Ok(dir)
+}
+
+/// [`open`] for a command that reads the log itself, and the directory only for its catalogs.
+pub(crate) fn open_for_names(context: &Context<'_>) -> Result<DataDir, Failure> {
+    // The command reads the archive even if nothing is replayed.
+    let dir = open_quietly(context, &[NO_REPLAY, ARCHIVE])?;
     report(&dir);
     Ok(dir)
 }
@@ -47,20 +67,28 @@ pub(crate) fn report(dir: &DataDir) {
     }
     if let Some(replay) = dir.replay() {
         message("note", replay.report());
-        let prepared = replay.prepared().count();
-        if prepared > 0 {
-            let text = "prepared transactions have not ended; their changes are not shown";
-            message("note", format_args!("{prepared} {text}"));
+        match replay.prepared().count() {
+            0 => {}
+            1 => message("note", "1 prepared transaction has not ended; its changes are not shown"),
+            prepared => {
+                let text = "prepared transactions have not ended; their changes are not shown";
+                message("note", format_args!("{prepared} {text}"));
+            }
         }
     }
 }
 
-/// Opens the data directory without a message.
-fn open_quietly(context: &Context<'_>) -> Result<DataDir, Failure> {
+/// Opens the data directory without a message. If it is read as it lies, only options of a replay in
+/// `allowed` are accepted.
+fn open_quietly(context: &Context<'_>, allowed: &[&str]) -> Result<DataDir, Failure> {
     let global = context.global;
     let (path, replay) = (global.require_pgdata()?, &global.replay);
+    // Without a replay, it would only be noticed by files that are missing.
+    if let Ok(bytes) = read_file(&path.join(BACKUP_LABEL_NAME), LABEL_BYTES_MAX) {
+        refuse_incremental(path, &bytes)?;
+    }
     let options = OpenOptions { force_unclean: global.force_unclean, as_it_lies: replay.no_replay };
-    let dir = match as_it_lies(global)? {
+    let dir = match as_it_lies(global, allowed)? {
         true => DataDir::open(path, options)?,
         false => DataDir::open_replayed(path, options, &replay_options(context, path)?)?,
     };
@@ -68,14 +96,37 @@ fn open_quietly(context: &Context<'_>) -> Result<DataDir, Failure> {
     Ok(dir)
 }
 
-/// Whether the user wants to see the files without a replay. Then options of a replay are refused.
-pub(crate) fn as_it_lies(global: &Global) -> Result<bool, Failure> {
+/// Refuses an incremental backup: most of its files contain only the blocks that were changed. `label` is
+/// its `backup_label`; whether that is damaged is for others to judge.
+pub(crate) fn refuse_incremental(root: &Path, label: &[u8]) -> Result<(), Failure> {
+    match BackupLabel::parse(label) {
+        Ok(BackupLabel { incremental_from: Some(from), .. }) => {
+            let text = format!("\"{}\" is an incremental backup from {from}", root.display());
+            Err(Failure::cannot_run(text).with_hint(COMBINE_BACKUPS))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reads a regular file; of a longer one a byte more than `most`.
+pub(crate) fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether the user wants to see the files without a replay. Then options of a replay are refused, but not
+/// those in `allowed`.
+pub(crate) fn as_it_lies(global: &Global, allowed: &[&str]) -> Result<bool, Failure> {
     let name = match (global.replay.no_replay, global.force_unclean) {
         (true, _) => NO_REPLAY,
         (false, true) => "--force-unclean",
         (false, false) => return Ok(false),
     };
-    match global.replay.given_besides(&[NO_REPLAY]) {
+    match global.replay.given_besides(allowed) {
         Some(other) => Err(Failure::usage(format_args!(
             "{other} can't be used with {name}, which reads no log"
         ))),
@@ -83,20 +134,56 @@ pub(crate) fn as_it_lies(global: &Global) -> Result<bool, Failure> {
     }
 }
 
-/// The options of the replay of a data directory. A scratch directory inside of it is refused, because
-/// the list of changed pages, and pages that are built from the log, may be written there.
+/// The options of the replay of a data directory. A scratch directory inside of it or of one of its
+/// tablespaces is refused, because the list of changed pages, and pages that are built from the log, may
+/// be written there.
 pub(crate) fn replay_options(context: &Context<'_>, data: &Path) -> Result<ReplayOptions, Failure> {
     if context.global.replay.checks_log() {
         return Err(Failure::usage("--wal needs a directory; only verify checks the log itself"));
     }
     let options = context.global.replay.options(&context.settings);
+    let scratch = options.scratch.display();
+    let refused = |place| {
+        let text = format!("\"{scratch}\" is inside {place}, and nothing is written there");
+        Err(Failure::usage(text).with_hint(OTHER_SCRATCH))
+    };
     if is_inside(&options.scratch, data) {
-        let scratch = options.scratch.display();
-        let text =
-            format!("\"{scratch}\" is inside the data directory, and nothing is written there");
-        return Err(Failure::usage(text).with_hint(OTHER_SCRATCH));
+        return refused("the data directory".to_owned());
+    }
+    // The file system of a tablespace may hang, which must not matter where nothing is replayed.
+    if !needs_replay(data) {
+        return Ok(options);
+    }
+    let links = fs::read_dir(data.join("pg_tblspc")).into_iter().flatten().flatten();
+    let links = links.map(|link| link.path());
+    let moved = context.global.tablespace_mapping.iter().map(|(_, new)| new.clone());
+    let found = { links.chain(moved) }.find(|tablespace| is_inside(&options.scratch, tablespace));
+    if let Some(tablespace) = found {
+        return refused(format!("the tablespace \"{}\"", tablespace.display()));
+    }
+    if let Some(scratch) = context.global.replay.scratch() {
+        require_writable(scratch)?;
     }
     Ok(options)
+}
+
+/// Checks a scratch directory before the log is replayed, which may take long.
+fn require_writable(scratch: &Path) -> Result<(), Failure> {
+    let found = fs::metadata(scratch).and_then(|found| match found.is_dir() {
+        true => Ok(rustix::fs::access(scratch, Access::WRITE_OK | Access::EXEC_OK)?),
+        false => Err(rustix::io::Errno::NOTDIR.into()),
+    });
+    found.map_err(|error| {
+        let scratch = scratch.display();
+        Failure::usage(format_args!("could not use \"{scratch}\" for --scratch: {error}"))
+    })
+}
+
+/// Whether the files of a data directory lack changes that are in its log.
+pub(crate) fn needs_replay(root: &Path) -> bool {
+    let control = read_control_file(&root.join("global/pg_control"));
+    control.map_or(true, |control| control.state != ClusterState::ShutDown)
+        || root.join(BACKUP_LABEL_NAME).exists()
 }
 
 /// The failure to write into the directory for pages that are built from the log, which is no damage.

@@ -1,8 +1,8 @@
 //! `trunkline inspect`: decodes one file, page or row version, as text or JSON.
 //!
-//! `control` and `wal` use plain file reads. They don't start an engine or look at `postmaster.pid`, so
-//! they also work on a single file copied from elsewhere, and on a data directory that the other commands
-//! refuse to open. So does `page` with a file, but if the file's cluster was not shut down, its log is
+//! `control` and `wal` use plain file reads, so they also work on a single file copied from elsewhere, and
+//! on a data directory that the other commands refuse to open: `wal` needs the catalogs only for the names
+//! of relations. So does `page` with a file, but if the file's cluster was not shut down, its log is
 //! replayed to build the page. The other subcommands need the catalog, so the cluster must be stopped.
 //!
 //! The subcommands correspond to `pg_controldata` and to the functions of `pageinspect`.
@@ -23,7 +23,7 @@ use clap::Subcommand;
 
 use crate::exit::{Exit, Failure};
 use crate::options::{Context, IoArgs, WithIo};
-use crate::replay_options::{ALLOW_INCOMPLETE, NO_REPLAY};
+use crate::replay_options::{ALLOW_INCOMPLETE, ARCHIVE, NO_REPLAY};
 use btree::BtreeArgs;
 use control::ControlArgs;
 use page::PageArgs;
@@ -61,8 +61,9 @@ pub(crate) enum InspectCommand {
     /// Print the records of the write-ahead log, as pg_waldump does.
     ///
     /// A server may be running. Relations are shown by name if the catalogs can be read, which
-    /// requires a cluster that was shut down. Exit status 1 means that the log is damaged or ends
-    /// too early.
+    /// requires that no server is running, and if the cluster was not shut down, that its log can be
+    /// replayed. Of Gin, Gist, SPGist, BRIN, Hash and CommitTs records, only the lengths of their data
+    /// are described. Exit status 1 means that the log is damaged or ends too early.
     Wal(WithIo<WalArgs>),
 }
 
@@ -72,7 +73,7 @@ impl InspectCommand {
         match self {
             InspectCommand::Control(_) => Some(&[]),
             // The name of a relation is looked up in the catalogs as they are at the end of the log.
-            InspectCommand::Wal(_) => Some(&[NO_REPLAY, ALLOW_INCOMPLETE]),
+            InspectCommand::Wal(_) => Some(&[ARCHIVE, NO_REPLAY, ALLOW_INCOMPLETE]),
             _ => None,
         }
     }

@@ -4,19 +4,70 @@
 //! nothing was written yet, or where a recycled file has kept old pages, but only if no later file
 //! continues it and the control file's checkpoint is not behind that place. Anything else is a
 //! finding, with segment and position.
+//!
+//! **A torn end.** A crash can leave a last record of which only a part was written, so that its CRC
+//! is wrong. We accept that in `pg_wal` of a cluster that has crashed, as replay does, but not in an
+//! archive, in a backup, or after a shutdown: there, all records were complete once.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use trunkline_engine::datadir::read_control_file;
 use trunkline_engine::log_files::{LogFiles, SegmentCursor};
-use trunkline_format::Lsn;
-use trunkline_format::wal::{LogChunk, LogEnd, LogEvent, LogReader};
+use trunkline_format::backup_label::BACKUP_LABEL_NAME;
+use trunkline_format::wal::{EndReason, LogChunk, LogEnd, LogEvent, LogReader};
+use trunkline_format::{ClusterState, ControlFile, Lsn};
 
 use crate::data_dir::resolve_link;
 use crate::exit::{Exit, Failure, message};
 
 /// The log of a data directory.
-pub(crate) fn of_cluster(root: &Path, timeline: Option<u32>) -> Result<LogFiles, Failure> {
+pub(crate) struct ClusterLog {
+    pub(crate) files: LogFiles,
+    /// For [`Stop::verdict`].
+    pub(crate) torn: TornEnd,
+}
+
+/// Where the log may end with a record of which only a part was written.
+#[derive(Debug)]
+pub(crate) enum TornEnd {
+    Nowhere,
+    /// In the segments of this folder, since a crash has ended their log.
+    In(PathBuf),
+}
+
+impl TornEnd {
+    /// For the log of the data directory `root`.
+    pub(crate) fn of_cluster(root: &Path, control: &ControlFile) -> TornEnd {
+        let has_crashed = matches!(
+            control.state,
+            ClusterState::StartingUp
+                | ClusterState::InProduction
+                | ClusterState::ShuttingDown
+                | ClusterState::InCrashRecovery
+        );
+        // The log of a backup was copied, and so is as complete as it was meant to be.
+        match has_crashed && !root.join(BACKUP_LABEL_NAME).exists() {
+            true => TornEnd::In(resolve_link(&root.join("pg_wal"))),
+            false => TornEnd::Nowhere,
+        }
+    }
+
+    /// Whether a crash can leave this end. The header of a page is written as a whole or not at all, so a
+    /// wrong one is no torn write. A checkpoint is complete before the control file names it.
+    fn allows(&self, end: &LogEnd, segments: &LogFiles) -> bool {
+        let TornEnd::In(folder) = self else { return false };
+        let is_there = segments.path(end.place).is_some_and(|path| path.starts_with(folder));
+        let is_behind = segments.checkpoint().is_some_and(|checkpoint| checkpoint < end.record);
+        is_there && is_behind && !matches!(end.reason, EndReason::Page(_))
+    }
+}
+
+/// Opens the log of a data directory. Segments in the folders `archives` come before those in `pg_wal`.
+pub(crate) fn of_cluster(
+    root: &Path,
+    archives: &[PathBuf],
+    timeline: Option<u32>,
+) -> Result<ClusterLog, Failure> {
     let control = match read_control_file(&root.join("global/pg_control")) {
         Ok(control) => Some(control),
         Err(error) => {
@@ -25,8 +76,11 @@ pub(crate) fn of_cluster(root: &Path, timeline: Option<u32>) -> Result<LogFiles,
             None
         }
     };
-    let folder = resolve_link(&root.join("pg_wal"));
-    Ok(LogFiles::of_folders(&[folder], timeline, control.as_ref())?)
+    let mut folders = archives.to_vec();
+    folders.push(resolve_link(&root.join("pg_wal")));
+    let files = LogFiles::of_folders(&folders, timeline, control.as_ref())?;
+    let torn = control.map_or(TornEnd::Nowhere, |control| TornEnd::of_cluster(root, &control));
+    Ok(ClusterLog { files, torn })
 }
 
 /// Prints a note: the log goes on behind a record that was lost.
@@ -83,13 +137,23 @@ pub(crate) fn read(
 
 impl Stop {
     /// Whether the log may end like this.
-    pub(crate) fn verdict(self, to: Option<Lsn>, segments: &LogFiles) -> Result<Exit, Failure> {
+    pub(crate) fn verdict(
+        self,
+        to: Option<Lsn>,
+        segments: &LogFiles,
+        torn: &TornEnd,
+    ) -> Result<Exit, Failure> {
         let (record, place, reason, is_usual) = match self {
             Stop::Bound => return Ok(Exit::Good),
-            Stop::End(end) => (end.record, end.place, end.reason.to_string(), {
-                // A log that begins with an invalid page is none.
-                end.reason.is_usual() && !segments.is_first_page(end.place)
-            }),
+            // A log that begins with an invalid page is none.
+            Stop::End(end) if end.reason.is_usual() => {
+                (end.record, end.place, end.reason.to_string(), !segments.is_first_page(end.place))
+            }
+            Stop::End(end) => {
+                let is_torn = torn.allows(&end, segments);
+                let torn = if is_torn { ", as a crash can leave it" } else { "" };
+                (end.record, end.place, format!("{}{torn}", end.reason), is_torn)
+            }
             Stop::NoSegment { place, cut } => {
                 let name = segments.name(place);
                 let reason = format!("there is no segment {name}");

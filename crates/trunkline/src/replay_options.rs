@@ -1,6 +1,6 @@
 //! Options of commands that read a directory through its log.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, ValueHint};
@@ -38,7 +38,7 @@ pub(crate) struct ReplayArgs {
     replay_memory: Option<u64>,
 
     /// Directory for pages that were built from the log, and for what --replay-memory can't hold; never
-    /// inside the cluster [default: $TMPDIR, or /tmp].
+    /// inside the cluster or a tablespace [default: $TMPDIR, or /tmp].
     #[arg(long, value_name = "DIR", global = true, value_hint = ValueHint::DirPath)]
     scratch: Option<PathBuf>,
 
@@ -69,6 +69,16 @@ impl ReplayArgs {
     /// Whether `--wal` was given without a directory.
     pub(crate) fn checks_log(&self) -> bool {
         self.wal.iter().any(|folder| folder.as_os_str().is_empty())
+    }
+
+    /// The folders of `--wal`.
+    pub(crate) fn archives(&self) -> &[PathBuf] {
+        &self.wal
+    }
+
+    /// The folder of `--scratch`, if it was given.
+    pub(crate) fn scratch(&self) -> Option<&Path> {
+        self.scratch.as_deref()
     }
 
     /// An option that was given, decides what is read, and is not in `allowed`. Where it would have no

@@ -10,20 +10,21 @@
 //! before that they are of different moments, and every finding would be doubtful.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::ValueHint;
 use trunkline_aio::facade::Arc;
 use trunkline_engine::datadir::{DataDir, read_control_file};
 use trunkline_engine::job::End;
-use trunkline_format::backup_label::{BACKUP_LABEL_NAME, BackupLabel};
+use trunkline_format::backup_label::BACKUP_LABEL_NAME;
 
 use super::files::{FilesReport, check_files};
 use super::finding::{Finding, MANIFEST};
 use super::log::{self, LogReport, Opened};
 use super::manifest::Manifest;
 use super::report::Report;
+use crate::data_dir::{COMBINE_BACKUPS, LABEL_BYTES_MAX, read_file, refuse_incremental};
 use crate::exit::{Exit, Failure, message};
 use crate::interrupt::Interrupt;
 use crate::monitor::JobMonitor;
@@ -35,23 +36,25 @@ use crate::verify::CheckedPages;
 /// The most bytes of a manifest that are read. A file takes about 150 bytes.
 const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 
-/// The most bytes of a label that are read.
-const LABEL_BYTES_MAX: u64 = 1 << 20;
-
 /// Names that the archives of a backup in tar format begin with.
 const TAR_NAMES: [&str; 4] = ["base.tar", "base.tar.gz", "base.tar.lz4", "base.tar.zst"];
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct VerifyBackupArgs {
-    /// Directory of the backup.
+    /// Directory of the backup. It may also be given as -D DIR, but not by $PGDATA.
+    // Cli::parse_args makes sure that there is one.
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
-    directory: PathBuf,
+    directory: Option<PathBuf>,
 }
 
 /// Runs the command.
 pub(super) fn run(context: &Context<'_>, args: &VerifyBackupArgs) -> Result<Exit, Failure> {
-    let (global, root) = (context.global, args.directory.as_path());
+    let global = context.global;
+    let root = match &args.directory {
+        Some(directory) => directory.as_path(),
+        None => global.require_pgdata()?,
+    };
     refuse_options(global)?;
     refuse_format(root)?;
     let interrupt = Interrupt::install()?;
@@ -124,12 +127,7 @@ fn refuse_format(root: &Path) -> Result<(), Failure> {
     match read_file(&path, LABEL_BYTES_MAX) {
         Ok(bytes) => {
             // A label that is damaged is a finding of the replay.
-            let label = BackupLabel::parse(&bytes);
-            if let Ok(BackupLabel { incremental_from: Some(from), .. }) = label {
-                let text = format!("\"{}\" is an incremental backup from {from}", root.display());
-                let hint = "combine it with the backup that it is based on (pg_combinebackup)";
-                return Err(Failure::cannot_run(text).with_hint(hint));
-            }
+            refuse_incremental(root, &bytes)?;
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if !root.join(MANIFEST).exists() {
@@ -143,16 +141,6 @@ fn refuse_format(root: &Path) -> Result<(), Failure> {
         Err(error) => return Err(cannot_read(&path, error)),
     }
     Ok(())
-}
-
-/// Reads a regular file; of a longer one a byte more than `most`.
-fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
-    let mut bytes = Vec::new();
-    fs::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// Checks the manifest, and the files with it.
@@ -192,8 +180,7 @@ fn check_manifest(
     if let Some(name) = { names }.find(is_incremental) {
         let (root, name) = (root.display(), name.display());
         let text = format!("\"{root}\" is an incremental backup: its manifest has {name}");
-        let hint = "combine it with the backup that it is based on (pg_combinebackup)";
-        return Err(Failure::cannot_run(text).with_hint(hint));
+        return Err(Failure::cannot_run(text).with_hint(COMBINE_BACKUPS));
     }
     if let Some(expected) = manifest.system_identifier
         && let Ok(control) = read_control_file(&root.join("global/pg_control"))

@@ -5,15 +5,13 @@
 //!                       │                         │
 //!                       timelines, gaps           names from the catalogs, if they can be read
 //! ```
-//! We read with plain file reads and look at nothing but the log, so a server may be running, and a
-//! directory may have crashed. The format of the lines is that of `pg_waldump`, but relations have
-//! names if the catalogs can be opened, which needs a cluster that was shut down. A name is that of
-//! the relation which has the file now.
+//! We read the log with plain file reads, so a server may be running. The format of the lines is that
+//! of `pg_waldump`. The descriptions of Gin, Gist, SPGist, BRIN, Hash and CommitTs records, and of a few
+//! rarer kinds, differ: we don't decode those, and print the lengths of their data. Relations have names if the catalogs can be opened, for which the
+//! log of a cluster that was not shut down is replayed first. A name is that of the relation which has
+//! the file at the end of the log.
 //!
-//! **The end.** `pg_waldump` reports every end of a log as an error. We look at the reason: a log
-//! may end where nothing was written yet, or where a recycled file has kept old pages, but only if
-//! no later file continues it and the control file's checkpoint is not behind that place. Anything
-//! else is a finding, with segment and position.
+//! Which end of a log is a finding: see [`crate::log_reading`].
 
 mod filter;
 mod line;
@@ -29,9 +27,10 @@ use trunkline_format::Lsn;
 use trunkline_format::wal::{LogEvent, LogReader, ResourceManager};
 
 use crate::exit::{Exit, Failure};
-use crate::log_reading::{note_overwritten, of_cluster, read};
+use crate::log_reading::{ClusterLog, TornEnd, note_overwritten, of_cluster, read};
 use crate::number::number;
 use crate::options::{Context, DatabaseArgs};
+use crate::replay_options::ARCHIVE;
 use filter::Filter;
 pub(super) use line::{PageMark, Printer};
 use lsn::parse_lsn;
@@ -44,8 +43,8 @@ pub(crate) struct WalArgs {
     #[command(flatten)]
     database: DatabaseArgs,
 
-    /// Segment files that follow each other, or a directory that contains them [default: pg_wal in
-    /// the data directory].
+    /// Segment files that follow each other, or a directory that contains them [default: those of
+    /// --wal, and then pg_wal in the data directory].
     #[arg(value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
 
@@ -94,20 +93,19 @@ pub(super) fn run(context: &Context<'_>, args: &WalArgs) -> Result<Exit, Failure
     {
         return Err(Failure::usage(format_args!("--to {to} is before --from {from}")));
     }
-    let segments = if args.files.is_empty() {
-        of_cluster(context.global.require_pgdata()?, args.timeline)?
-    } else {
-        LogFiles::of_paths(&args.files, args.timeline).map_err(|error| match error {
-            LogFilesError::Directory { .. } => {
-                Failure::usage(error).with_hint("name one directory, or segment files")
-            }
-            error => error.into(),
-        })?
+    let ClusterLog { files: segments, torn } = open_log(context, args)?;
+    let (relation, dir) = match &args.relation {
+        Some(relation) => {
+            let (locator, dir) = names::locate(context, &args.database, relation)?;
+            (Some(locator), dir)
+        }
+        None => (None, None),
     };
-    let mut names = Names::open(context, args.files.is_empty());
-    let relation = match &args.relation {
-        Some(relation) => Some(names::locate(context, &args.database, relation)?),
-        None => None,
+    // A log that lies elsewhere has numbers of its own, so its relations get names only if the data
+    // directory was named with the log. Statistics show no relations.
+    let mut names = match args.files.is_empty() && args.stats.is_none() {
+        true => Names::open(context, dir)?,
+        false => Names::unknown(),
     };
     let filter = Filter { relation, xid: args.xid, managers: args.rmgr.clone() };
     let from = segments.start(args.from)?;
@@ -136,7 +134,26 @@ pub(super) fn run(context: &Context<'_>, args: &WalArgs) -> Result<Exit, Failure
             statistics.print(context.global, from, reader.position())?;
         }
     }
-    stop.verdict(args.to, &segments)
+    stop.verdict(args.to, &segments, &torn)
+}
+
+/// The log of the data directory, or the files that were named.
+fn open_log(context: &Context<'_>, args: &WalArgs) -> Result<ClusterLog, Failure> {
+    let archives = context.global.replay.archives();
+    if args.files.is_empty() {
+        return of_cluster(context.global.require_pgdata()?, archives, args.timeline);
+    }
+    if !archives.is_empty() {
+        let text = format!("{ARCHIVE} can't be used with FILE or DIR, which are all that is read");
+        return Err(Failure::usage(text));
+    }
+    let files = LogFiles::of_paths(&args.files, args.timeline).map_err(|error| match error {
+        LogFilesError::Directory { .. } => {
+            Failure::usage(error).with_hint("name one directory, or segment files")
+        }
+        error => error.into(),
+    })?;
+    Ok(ClusterLog { files, torn: TornEnd::Nowhere })
 }
 
 enum Output {

@@ -21,14 +21,14 @@ use trunkline_format::wal::{LogEvent, LogReader};
 
 use crate::exit::{Exit, Failure, plain};
 use crate::interrupt::Interrupt;
-use crate::log_reading::{note_overwritten, of_cluster, read};
+use crate::log_reading::{ClusterLog, note_overwritten, of_cluster, read};
 use crate::options::Context;
 use crate::output::{Column, fields, object, print_report, table};
 
 pub(super) fn run(context: &Context<'_>) -> Result<Exit, Failure> {
     let Context { global, settings, .. } = context;
     let root = global.require_pgdata()?;
-    let segments = of_cluster(root, None)?;
+    let ClusterLog { files: segments, torn } = of_cluster(root, &[], None)?;
     // Only hints depend on this. `of_cluster` has warned if the control file is missing.
     let control = read_control_file(&root.join("global/pg_control"));
     let hints_are_logged =
@@ -51,7 +51,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Exit, Failure> {
     let report = check.finish();
     let to = reader.position();
     print_report(global, &json(&report, root, from, to), || text(&report, from, to))?;
-    let end = stop.verdict(None, &segments)?;
+    let end = stop.verdict(None, &segments, &torn)?;
     Ok(if report.findings_total > 0 { Exit::Findings } else { end })
 }
 

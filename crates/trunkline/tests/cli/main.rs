@@ -9,13 +9,16 @@ mod copy;
 mod copy_all;
 mod copy_outputs;
 mod deep;
+mod incremental;
 mod init;
 mod jobs;
 mod lost_pages;
 mod missing;
 mod recover;
+mod scratch;
 mod shell;
 mod tables;
+mod torn_log;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -13,7 +13,7 @@ use trunkline_format::{Oid, TupleBuilder};
 use crate::{json, run};
 
 /// A cluster with a table of rows, that was not shut down. Returns the path of the table.
-fn crashed(data: &Path) -> String {
+pub(crate) fn crashed(data: &Path) -> String {
     let path = data.display().to_string();
     let (code, _, err) = run(["init", &path, "--wal-segsize", "1"]);
     assert_eq!(code, 0, "{err}");

@@ -194,14 +194,57 @@ fn records_are_selected_and_relations_have_names() {
     );
     let text = wal(&["--stats"]);
     assert!(text.lines().any(|line| line.starts_with("Btree ")), "{text}");
-    // A crashed cluster has no names, but a log.
-    let server = Server::start(&bin, &SETTINGS);
-    server.sql("postgres", "create table t as select 1");
-    let crashed = server.stop_at_once();
-    let (code, out, err) = run(&crashed.data(), &["inspect", "wal", "--rmgr", "Heap"]);
-    assert_eq!(code, 0, "{err}");
-    assert!(err.contains("relations are shown as numbers"), "{err}");
-    assert!(out.lines().count() > 10 && out.contains("rel 1663/"), "{out}");
+}
+
+#[test]
+fn relations_of_a_crashed_cluster_have_names() {
+    for bin in servers() {
+        let server = Server::start(&bin, &SETTINGS);
+        server.sql("postgres", "create table shown as select generate_series(1, 1000)");
+        let crashed = server.stop_at_once();
+        let data = crashed.data();
+        let named = "rel postgres.public.shown blk 0";
+        let (code, all, err) = run(&data, &["inspect", "wal"]);
+        assert_eq!(code, 0, "{err}");
+        assert!(all.contains(named) && err.contains("note: replayed"), "{err}");
+        let heap = |text: &str| -> Vec<String> {
+            text.lines().filter(|line| line.contains(named)).map(str::to_owned).collect()
+        };
+        // The same names, whichever option has opened the directory. It is replayed once.
+        let (code, out, err) =
+            run(&data, &["inspect", "wal", "--relation", "postgres.public.shown"]);
+        assert_eq!((code, err.matches("note: replayed").count()), (0, 1), "{err}");
+        assert_eq!(heap(&out), heap(&all));
+        // Statistics need no names.
+        let (code, _, err) = run(&data, &["inspect", "wal", "--stats"]);
+        assert!(code == 0 && !err.contains("replayed"), "{err}");
+        // Segments that are only in an archive. The records and names come from there.
+        let archive = data.with_file_name("archive");
+        fs::create_dir(&archive).expect("made");
+        for segment in segments(&data) {
+            let name = segment.file_name().expect("a name");
+            fs::rename(&segment, archive.join(name)).expect("moved");
+        }
+        let (code, _, err) = run(&data, &["inspect", "wal"]);
+        assert_eq!(code, 3, "{err}");
+        assert!(err.contains("contains no log segments"), "{err}");
+        let folder = archive.display().to_string();
+        let (code, out, err) = run(&data, &["inspect", "wal", "--wal", &folder]);
+        assert_eq!(code, 0, "{err}");
+        assert_eq!(out, all);
+        // Without a log up to the checkpoint there are numbers.
+        let (code, out, err) = run(&data, &["inspect", "wal", &folder]);
+        assert_eq!(code, 0, "{err}");
+        assert!(!out.contains(named) && out.contains("rel 1663/"), "{err}");
+        for segment in fs::read_dir(&archive).expect("listed") {
+            let path = segment.expect("an entry").path();
+            let bytes = fs::read(&path).expect("read");
+            fs::write(&path, &bytes[..bytes.len() - 8192]).expect("cut");
+        }
+        let (code, _, err) = run(&data, &["inspect", "wal", "--wal", &folder]);
+        assert_ne!(code, 0, "{err}");
+        assert!(err.contains("note: relations are shown as numbers: "), "{err}");
+    }
 }
 
 #[test]

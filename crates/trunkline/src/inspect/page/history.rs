@@ -25,7 +25,7 @@ use super::place::Place;
 use super::source;
 use crate::data_dir;
 use crate::exit::{Exit, Failure, message};
-use crate::log_reading::{Stop, note_overwritten, read};
+use crate::log_reading::{Stop, TornEnd, note_overwritten, read};
 use crate::options::Context;
 
 /// The part of the log that is read.
@@ -106,7 +106,10 @@ pub(super) fn run(
     let exit = match stop {
         // The replay has judged the end of the log.
         None => Exit::Good,
-        Some(stop) => stop.verdict(None, log.files)?,
+        Some(stop) => {
+            let control = read_control_file(&place.root.join("global/pg_control"))?;
+            stop.verdict(None, log.files, &TornEnd::of_cluster(&place.root, &control))?
+        }
     };
     failure.map_or(Ok(exit), Err)
 }

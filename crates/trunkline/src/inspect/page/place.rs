@@ -16,9 +16,8 @@ use trunkline_engine::catalog::RelationPath;
 use trunkline_engine::datadir::{DataDir, DataDirError, OpenOptions, place_of, read_control_file};
 use trunkline_engine::replay::ForkKey;
 use trunkline_engine::storage::{PageOrigin, Relation, RelationLocator, StorageError};
-use trunkline_format::backup_label::BACKUP_LABEL_NAME;
 use trunkline_format::wal::RelFileLocator;
-use trunkline_format::{BlockNo, ClusterState, ControlFile, RelationFile};
+use trunkline_format::{BlockNo, RelationFile};
 
 use super::super::relation_file::NamedFile;
 use crate::catalog_session;
@@ -88,11 +87,11 @@ impl Place {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let Some((root, control, place)) = directory_of(context, folder) else { return Ok(None) };
+        let Some((root, place)) = directory_of(context, folder) else { return Ok(None) };
         let (tablespace, database) = place;
         let locator = RelFileLocator { tablespace, database, number: file.relfilenode };
         let key = (locator, file.fork);
-        let (dir, failure) = match open(context, &root, &control, for_history)? {
+        let (dir, failure) = match open(context, &root, for_history)? {
             Opened::Dir(dir) => (Some(*dir), None),
             Opened::AsItLies => (None, None),
             Opened::NotReplayed(failure) if for_history => (None, Some(failure)),
@@ -164,29 +163,23 @@ impl Place {
 fn directory_of(
     context: &Context<'_>,
     folder: &Path,
-) -> Option<(PathBuf, ControlFile, (trunkline_format::Oid, trunkline_format::Oid))> {
+) -> Option<(PathBuf, (trunkline_format::Oid, trunkline_format::Oid))> {
     let above = folder.canonicalize().unwrap_or_default();
     let given = context.global.pgdata().map(PathBuf::as_path);
     given.into_iter().chain(above.ancestors().skip(1)).find_map(|root| {
         let control = read_control_file(&root.join("global/pg_control")).ok()?;
         let place = place_of(root, &control, &context.global.tablespace_mapping, folder)?;
-        Some((root.to_owned(), control, place))
+        Some((root.to_owned(), place))
     })
 }
 
 /// Opens the directory of a path, and prints what was replayed.
-fn open(
-    context: &Context<'_>,
-    root: &Path,
-    control: &ControlFile,
-    for_history: bool,
-) -> Result<Opened, Failure> {
-    if data_dir::as_it_lies(context.global)? {
+fn open(context: &Context<'_>, root: &Path, for_history: bool) -> Result<Opened, Failure> {
+    if data_dir::as_it_lies(context.global, &[NO_REPLAY])? {
         return Ok(Opened::AsItLies);
     }
     let options = data_dir::replay_options(context, root)?;
-    let needs_replay =
-        control.state != ClusterState::ShutDown || root.join(BACKUP_LABEL_NAME).exists();
+    let needs_replay = data_dir::needs_replay(root);
     let dir = match DataDir::open_replayed(root, OpenOptions::default(), &options) {
         Ok(dir) => dir,
         Err(error @ DataDirError::Replay { .. }) => return Ok(Opened::NotReplayed(error.into())),

@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 
-use trunkline_engine::datadir::{DataDir, OpenOptions};
+use trunkline_engine::datadir::DataDir;
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::RelationLocator;
 use trunkline_format::Oid;
 use trunkline_format::wal::{RelFileLocator, RelationNames as LogNames};
 
-use crate::exit::{Failure, message};
+use crate::data_dir;
+use crate::exit::{Exit, Failure, message};
 use crate::inspect::open_database::OpenDatabase;
 use crate::named_files::RelationNames;
 use crate::options::{Context, DatabaseArgs};
@@ -20,29 +21,20 @@ const DEFAULT_TABLESPACE: u32 = 1663;
 pub(in crate::inspect) struct Names(Option<RelationNames>);
 
 impl Names {
-    /// Opens the catalogs of the data directory, if there is one. A log that lies elsewhere has
-    /// numbers of its own, so its relations get names only if the data directory was named with
-    /// the log.
-    pub(super) fn open(context: &Context<'_>, is_of_cluster: bool) -> Names {
-        let Some(directory) = context.global.pgdata().filter(|_| is_of_cluster) else {
-            return Names(None);
-        };
-        let options =
-            OpenOptions { force_unclean: context.global.force_unclean, ..OpenOptions::default() };
-        let dir = DataDir::open(directory, options).map_err(Failure::from);
-        let mapping = &context.global.tablespace_mapping;
-        let dir = dir.and_then(|dir| dir.with_tablespaces(mapping).map_err(Failure::from));
+    /// The names in the data directory, if its catalogs can be read. `dir` is the directory if it is open
+    /// already.
+    pub(super) fn open(context: &Context<'_>, dir: Option<DataDir>) -> Result<Names, Failure> {
+        let dir = dir.map_or_else(|| data_dir::open_for_names(context), Ok);
         match dir {
-            Ok(dir) => Names(RelationNames::open(&dir, &context.settings)),
+            Ok(dir) => Ok(Names::of(&dir, &context.settings)),
+            Err(failure) if failure.exit == Exit::Usage => Err(failure),
             Err(failure) => {
                 message("note", format_args!("relations are shown as numbers: {failure}"));
-                Names(None)
+                Ok(Names(None))
             }
         }
     }
-}
 
-impl Names {
     /// The names in a data directory that is open, if its catalogs can be read.
     pub(in crate::inspect) fn of(dir: &DataDir, settings: &Settings) -> Names {
         Names(RelationNames::open(dir, settings))
@@ -63,21 +55,22 @@ impl LogNames for Names {
     }
 }
 
-/// The file numbers of the relation that the user wants to see.
+/// The file numbers of the relation that the user wants to see, and the data directory if it had to be
+/// opened for that.
 pub(super) fn locate(
     context: &Context<'_>,
     database: &DatabaseArgs,
     relation: &OsString,
-) -> Result<RelFileLocator, Failure> {
+) -> Result<(RelFileLocator, Option<DataDir>), Failure> {
     if let Some(locator) = relation.to_str().and_then(parse_numbers) {
-        return Ok(locator);
+        return Ok((locator, None));
     }
-    let open = OpenDatabase::open(context, database, relation)?;
+    let open = OpenDatabase::open_with(context, database, relation, data_dir::open_for_names)?;
     let info = open.relation(relation)?;
     let locator = info.locator;
     let locator = locator.ok_or_else(|| Failure::usage("the relation has no files"))?;
     let RelationLocator { tablespace, database, relfilenode } = locator;
-    Ok(RelFileLocator { tablespace, database, number: relfilenode })
+    Ok((RelFileLocator { tablespace, database, number: relfilenode }, Some(open.dir)))
 }
 
 /// Parses `5/16384` or `1663/5/16384`.
