@@ -11,7 +11,9 @@ use trunkline_format::transam::FIRST_NORMAL_XID;
 use trunkline_format::wal::heap_flags::prune_flags::{
     CLEANUP_LOCK, HAS_CONFLICT_HORIZON, HAS_DEAD, HAS_PLANS, HAS_REDIRECTED, HAS_UNUSED,
 };
-use trunkline_format::wal::resource_manager::heap2_operation::{FREEZE_PAGE, PRUNE, VACUUM};
+use trunkline_format::wal::resource_manager::heap2_operation::{
+    PRUNE, PRUNE_VACUUM_CLEANUP, PRUNE_VACUUM_SCAN,
+};
 use trunkline_format::wal::resource_manager::number;
 use trunkline_format::wal::{ImageMode, NewRecord};
 use trunkline_format::{BLOCK_SIZE, BlockNo, Lsn, PageBytes, Tid};
@@ -115,7 +117,7 @@ impl HeapWriter {
     ) -> Result<Pruned, HeapWriteError> {
         let info = match options.reason {
             PruneReason::OnAccess => PRUNE,
-            PruneReason::Vacuum => VACUUM,
+            PruneReason::Vacuum => PRUNE_VACUUM_SCAN,
         };
         let removed = prune.newest_removed;
         let newest = if freeze.is_empty() { removed } else { before(options.horizon) };
@@ -163,7 +165,7 @@ impl HeapWriter {
         let prune = PrunePlan { unused, ..PrunePlan::default() };
         let record = PruneRecord::new(&prune, &FreezePlan::default());
         let pages = (&mut room, &mut page);
-        self.log_lists(session, pages, (block, FREEZE_PAGE), (0, 0), &record).map(Some)
+        self.log_lists(session, pages, (block, PRUNE_VACUUM_CLEANUP), (0, 0), &record).map(Some)
     }
 
     /// Logs a prune record.
