@@ -30,6 +30,7 @@ mod jobs;
 mod polled;
 mod pool;
 mod prewarm;
+mod replayed_damage;
 mod storage;
 mod storage_table;
 mod tables;
