@@ -14,7 +14,7 @@
 //! In all three modes, each mount has its own workers (in `buffer` and `prefetch` mode, just one),
 //! so that a hung file system doesn't hold up the others.
 //! Unlike `pg_prewarm`, which stops at the first damaged block, we report damaged blocks and skip
-//! them.
+//! them. A page for whose records we have no redo rule is skipped too, and isn't reported as damaged.
 
 mod advice;
 mod block_range;
@@ -24,12 +24,13 @@ mod pool_report;
 mod report;
 mod selection;
 mod target;
+mod unbuilt_pages;
 
 pub use self::advice::prefetch;
 pub use self::block_range::{advise_blocks, read_blocks};
 pub use self::buffer::into_pool;
 pub use self::cache::prewarm;
 pub use self::pool_report::{BufferOptions, BufferReport};
-pub use self::report::{Failures, PrewarmReport, cached_part};
+pub use self::report::{Failures, PrewarmReport, Unchecked, cached_part};
 pub use self::selection::{Choice, SelectError, Selection, select};
 pub use self::target::Target;

@@ -9,7 +9,8 @@
 //!   prewarm -D DIR --mode prefetch                everything, read by the kernel in the background
 //! ```
 //! If a file or block is damaged or can't be read, we print a warning and go on loading the
-//! remaining blocks. The exit code is [`Exit::Findings`] in that case.
+//! remaining blocks. The exit code is [`Exit::Findings`] in that case. Pages of a crashed directory that
+//! only a server can replay are warnings too, but not findings.
 
 mod buffer;
 mod cache;

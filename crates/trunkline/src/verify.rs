@@ -16,6 +16,9 @@
 //! pool, because the pages are needed in a different order and more than once. If the user
 //! interrupts the page check, we don't start the second part.
 //!
+//! Pages of a crashed directory for whose records we have no redo rule are not checked. That is a warning for
+//! each relation, and a count in the summary. It is no finding, since a server has the rules.
+//!
 //! If we lack the permission to read a file, we don't know whether it is valid or damaged. The
 //! command then exits with 3, whatever else it has found.
 
@@ -256,6 +259,10 @@ fn report_notes(pages: &VerifyReport, contents: Option<&ContentReport>, root: &P
     let doubtful = pages.catalogs.as_ref().map_or(&[][..], |catalogs| &catalogs.doubtful);
     first_warnings(doubtful.iter().map(|doubtful| {
         format!("{}: {}: {doubtful}", doubtful.relation, relative(&doubtful.path, root))
+    }));
+    first_warnings(pages.unchecked.iter().map(|unchecked| {
+        let name = unchecked.relation.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
+        format!("{name}{}: {unchecked}", relative(&unchecked.path, root))
     }));
     for note in &pages.notes {
         message("note", format_args!("{}: {}", relative(&note.path, root), note.kind));

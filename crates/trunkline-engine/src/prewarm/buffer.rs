@@ -4,7 +4,7 @@
 //! We report damaged pages, truncated files and missing segments along with their file and block,
 //! and load everything else. If a segment ends early or can't be read at all, we skip the rest of
 //! it. Trying the remaining blocks one by one would fail every time, and could take hours on a
-//! dying disk.
+//! dying disk. A page that can't be built from the log is skipped alone.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,8 +18,9 @@ use trunkline_format::segment::segment_of;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 use super::pool_report::{BufferOptions, BufferReport};
-use super::report::Failures;
+use super::report::{Failures, Unchecked};
 use super::target::Target;
+use super::unbuilt_pages::UnbuiltPages;
 use crate::datadir::DataDir;
 use crate::job::{Job, JobError, Observer, WarningLog, by_mount};
 use crate::pool::{
@@ -68,6 +69,7 @@ pub fn into_pool(
         before: results.before,
         after: results.after_complete.then_some(results.after),
         failures: results.failures,
+        unchecked: results.unchecked,
         warnings: results.warnings.kept,
         warnings_lost: results.warnings.lost,
         streams: results.streams,
@@ -107,6 +109,7 @@ struct Results {
     /// Whether that is all mounts.
     after_complete: bool,
     failures: Failures,
+    unchecked: Unchecked,
     warnings: WarningLog,
     streams: StreamStats,
     /// The slowest mount's load time. All mounts are read concurrently, so this is how long the job
@@ -208,6 +211,7 @@ impl Loader {
         let mut progress = job.page_progress();
         // The segment of the last error, and the number of errors in it.
         let mut failed = (0, 0);
+        let mut unbuilt = UnbuiltPages::default();
         while !job.is_stopping() {
             match stream.next(backend) {
                 Ok(None) | Err(ReadError::Cancelled) => break,
@@ -220,6 +224,12 @@ impl Loader {
                 }
                 Err(error) => {
                     let Some(block) = expected.next() else { break };
+                    if let ReadError::Storage(StorageError::Replay { source, .. }) = &error {
+                        // The pages after it are built from other records.
+                        unbuilt.add(&relation, block, source);
+                        job.count(1, 0);
+                        continue;
+                    }
                     let segment = segment_of(block).0;
                     failed =
                         if failed.0 == segment { (segment, failed.1 + 1) } else { (segment, 1) };
@@ -246,7 +256,9 @@ impl Loader {
                 }
             }
         }
-        self.results.lock().streams.add(&stream.stats());
+        let results = &mut *self.results.lock();
+        results.streams.add(&stream.stats());
+        unbuilt.report(&mut results.failures, &mut results.unchecked);
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use trunkline_format::BLOCK_SIZE;
 
-use super::report::Failures;
+use super::report::{Failures, Unchecked};
 use crate::job::{End, IoSummary, bytes_per_second};
 use crate::pool::{IoKey, Policy, ReadWarning, RelationResidency, Tally};
 use crate::read_stream::{StreamOptions, StreamStats};
@@ -47,6 +47,8 @@ pub struct BufferReport {
     pub after: Option<RelationResidency>,
     /// Files and blocks that could not be read, with the reason.
     pub failures: Failures,
+    /// Pages that were not loaded, since we have no redo rule for their records. They aren't failures.
+    pub unchecked: Unchecked,
     /// Damaged pages that the policy accepted.
     pub warnings: Vec<ReadWarning>,
     /// Number of warnings beyond those kept.

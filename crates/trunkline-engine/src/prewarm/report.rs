@@ -103,7 +103,7 @@ const FAILURES_LISTED: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct Failures {
     /// The first ten thousand failures. Each entry contains the file, and a text with the block and
-    /// the reason.
+    /// the reason. Pages of a fork that can't be built from the log for one kind of reason are one entry.
     pub listed: Vec<(PathBuf, String)>,
     /// The number of failures, including those that aren't listed.
     pub total: u64,
@@ -112,9 +112,31 @@ pub struct Failures {
 impl Failures {
     /// Counts a failure, and adds it to the list unless the list is full.
     pub(super) fn add(&mut self, path: &Path, text: String) {
-        self.total += 1;
+        self.add_all(path, text, 1);
+    }
+
+    /// Counts failures that are alike, of which one text is listed.
+    pub(super) fn add_all(&mut self, path: &Path, text: String, count: u64) {
+        self.total += count;
         if self.listed.len() < FAILURES_LISTED {
             self.listed.push((path.to_owned(), text));
         }
+    }
+}
+
+/// Pages that were not loaded, since we have no redo rule for their records. A server may have it.
+#[derive(Debug, Default)]
+pub struct Unchecked {
+    /// One entry for each relation fork: the file of the first page, and a text with its block and the reason.
+    pub listed: Vec<(PathBuf, String)>,
+    /// The number of pages.
+    pub pages: u64,
+}
+
+impl Unchecked {
+    /// Adds the pages of a fork.
+    pub(super) fn add(&mut self, path: &Path, text: String, pages: u64) {
+        self.pages += pages;
+        self.listed.push((path.to_owned(), text));
     }
 }

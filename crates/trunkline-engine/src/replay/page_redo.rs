@@ -5,7 +5,9 @@
 //! ```
 //! A page that can't be built fails alone, and the error names the record.
 
-use trunkline_format::wal::redo::{Change, RedoError, Redone, redo, redo_derived};
+use trunkline_format::wal::redo::{
+    Change, RedoError, Redone, UNKNOWN_OPERATION, redo, redo_derived,
+};
 use trunkline_format::wal::{LogRecord, ResourceManager};
 use trunkline_format::{BlockNo, Lsn, PageBytes, PageVerdict, set_checksum};
 
@@ -91,6 +93,16 @@ pub enum PageRedoError {
     },
 }
 
+impl PageRedoError {
+    /// Whether nothing is known to be wrong: the record is of an index method, and a server may have a rule for
+    /// it. An operation that the method doesn't have is wrong.
+    pub fn lacks_rule(&self) -> bool {
+        let Self::NotSupported { manager, operation, .. } = self else { return false };
+        let is_known = manager.is_custom() || *operation != UNKNOWN_OPERATION;
+        manager.is_of_index_method() && is_known
+    }
+}
+
 /// A page to which records are applied, from its base on.
 pub(super) struct PageRedo {
     block: BlockNo,
@@ -149,7 +161,7 @@ impl PageRedo {
             PageRedoError::Redo {
                 place: record.start,
                 manager: ResourceManager(header.manager),
-                operation: name.unwrap_or("unknown").to_owned(),
+                operation: name.unwrap_or(UNKNOWN_OPERATION).to_owned(),
                 source,
             }
         })

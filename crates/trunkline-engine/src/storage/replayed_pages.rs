@@ -69,9 +69,12 @@ impl Relation {
     /// a segment ends mid-block, the partial block isn't counted. Note that we have to check the
     /// length of every segment, so callers shouldn't call this for every block they access.
     ///
+    /// If the log names a block that the relation can't have, the length is one block more than it can
+    /// have. Reading that block is the error about the record, so a scan reads all other blocks first.
+    ///
     /// # Errors
     /// [`StorageError`]: the first segment is missing, a segment is too long, or a length is
-    /// unknown; the log names a block that the relation can't have.
+    /// unknown.
     pub fn blocks(&self) -> Result<BlockNo, StorageError> {
         let Some(built) = self.storage().built() else { return self.file_blocks() };
         let source = self.source(built)?;
@@ -81,11 +84,10 @@ impl Relation {
             Err(error) => return Err(error),
         };
         let key = key_of(&source);
-        if let Some((block, error)) = built.replay().impossible(&key, in_file) {
-            return Err(source.not_replayed(block, error));
-        }
         let missing = || StorageError::SegmentMissing { location: source.location(0) };
-        built.replay().length(&key, in_file).ok_or_else(missing)
+        let blocks = built.replay().length(&key, in_file).ok_or_else(missing)?;
+        let is_longer = built.replay().impossible(&key, in_file).is_some();
+        Ok(blocks.saturating_add(BlockNo::from(is_longer)))
     }
 
     /// The error for a block whose page can't be built.

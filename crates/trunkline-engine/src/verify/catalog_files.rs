@@ -198,6 +198,11 @@ impl CatalogFiles {
         self.relations.get(&locator_of(file)).is_some_and(CatalogedRelation::is_built)
     }
 
+    /// Whether the file belongs to a relation of a kind whose records can all be replayed.
+    pub(super) fn has_rules(&self, file: &FileEntry) -> bool {
+        self.relations.get(&locator_of(file)).is_some_and(CatalogedRelation::has_rules)
+    }
+
     /// Records that some pages of a file could not be read. References in these pages are lost, so
     /// if the file belongs to a B-tree, it no longer proves any length.
     pub(super) fn pages_failed(&self, file: &FileEntry) {

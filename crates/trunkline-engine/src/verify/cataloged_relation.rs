@@ -88,6 +88,14 @@ impl CatalogedRelation {
         !matches!(self.storage, StorageKind::Unknown | StorageKind::Btree { table: None })
     }
 
+    /// Whether we have redo rules for all of its records.
+    pub(super) fn has_rules(&self) -> bool {
+        matches!(
+            self.storage,
+            StorageKind::Heap { .. } | StorageKind::Btree { .. } | StorageKind::Sequence
+        )
+    }
+
     /// Returns the number of blocks that the relation must have even if it is empty.
     pub(super) fn least_blocks(&self) -> Option<LengthBound> {
         let (blocks, what) = match self.storage {

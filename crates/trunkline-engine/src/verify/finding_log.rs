@@ -3,6 +3,8 @@
 //! The limit prevents a directory full of garbage from using up all memory. Findings are rare, so
 //! it's OK to protect the list with a single lock.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,10 +15,13 @@ use trunkline_format::{BlockNo, Finding as PageFinding};
 use super::content_problem::Likeness;
 use super::finding::{Finding, FindingKind};
 use super::report::VerifyReport;
+use super::scope::locator_of;
+use super::unchecked_pages::UncheckedPages;
 use crate::datadir::{FileEntry, Problem};
 use crate::file_scan::ReadFailure;
 use crate::job::JobSummary;
 use crate::replay::PageRedoError;
+use crate::storage::RelationLocator;
 
 /// Default for the number of findings to list.
 pub(super) const FINDINGS_LISTED: usize = 10_000;
@@ -53,13 +58,14 @@ pub(super) struct FindingLog {
     limit: usize,
     /// For each group, the number of findings listed, and the place of the last one.
     groups: Mutex<Map<Group, (u32, usize)>>,
+    unchecked: Mutex<BTreeMap<RelationLocator, UncheckedPages>>,
     /// Doesn't include anything that we only know at the end of the job.
     report: Mutex<VerifyReport>,
 }
 
 impl FindingLog {
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, groups: Mutex::default(), report: Mutex::default() }
+        Self { limit, groups: <_>::default(), unchecked: <_>::default(), report: <_>::default() }
     }
 
     /// Adds the problems that were found while listing the files. Some of these problems, such as
@@ -109,6 +115,23 @@ impl FindingLog {
     /// Adds a page that can't be built from the log.
     pub(super) fn not_replayed(&self, path: &Path, block: BlockNo, error: PageRedoError) {
         self.add(path, Some(block), FindingKind::NotReplayed(error));
+    }
+
+    /// Adds a page for whose records we have no redo rule. It is not checked, which is no finding.
+    pub(super) fn not_checked(&self, file: &FileEntry, block: BlockNo, reason: PageRedoError) {
+        let path = file.path.clone();
+        let first = UncheckedPages { path, relation: None, pages: 1, block, reason };
+        match self.unchecked.lock().entry(locator_of(file)) {
+            Entry::Vacant(entry) => _ = entry.insert(first),
+            Entry::Occupied(mut entry) => {
+                let known = entry.get_mut();
+                let pages = known.pages + 1;
+                if block < known.block {
+                    *known = first;
+                }
+                known.pages = pages;
+            }
+        }
     }
 
     /// Adds a finding without a relation name, because page verification doesn't read the catalog.
@@ -166,6 +189,7 @@ impl FindingLog {
     pub(super) fn take(&self) -> VerifyReport {
         let mut report = std::mem::take(&mut *self.report.lock());
         self.groups.lock().clear();
+        report.unchecked = std::mem::take(&mut *self.unchecked.lock()).into_values().collect();
         let place = |finding: &Finding| (finding.path.clone(), finding.block, finding.item);
         report.findings.sort_by_cached_key(place);
         report

@@ -129,6 +129,9 @@ fn run(
     for finding in report.findings.iter_mut().filter(|finding| finding.relation.is_none()) {
         finding.relation = catalogs.as_ref().and_then(|names| names.name_of(&finding.path));
     }
+    for unchecked in &mut report.unchecked {
+        unchecked.relation = catalogs.as_ref().and_then(|names| names.name_of(&unchecked.path));
+    }
     Ok(report)
 }
 

@@ -103,6 +103,11 @@ impl PageVerifier {
                 if let Some(catalogs) = &self.catalogs {
                     catalogs.pages_failed(file);
                 }
+                // In a table or a B-tree, a record of another index method is wrong.
+                let catalogs = self.catalogs.as_ref();
+                if error.lacks_rule() && !catalogs.is_some_and(|all| all.has_rules(file)) {
+                    return self.findings.not_checked(file, block, error);
+                }
                 self.findings.not_replayed(&file.path, block, error);
             }
         }

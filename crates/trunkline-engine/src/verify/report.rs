@@ -8,6 +8,7 @@ use trunkline_format::BLOCK_SIZE;
 
 use super::catalog_summary::CatalogSummary;
 use super::finding::Finding;
+use super::unchecked_pages::UncheckedPages;
 use crate::datadir::Problem;
 use crate::job::{End, IoSummary, bytes_per_second};
 
@@ -34,6 +35,9 @@ pub struct VerifyReport {
     /// The list of findings, sorted by file and block. It contains at most
     /// [`Options::findings_listed`](super::Options::findings_listed) findings.
     pub findings: Vec<Finding>,
+    /// Pages for whose records we have no redo rule, one entry for each relation. They don't count as
+    /// findings.
+    pub unchecked: Vec<UncheckedPages>,
     /// Files and directories that we had no permission to read. They count as findings, too, but
     /// the user must know that we learned nothing about their contents.
     pub denied: u64,
@@ -52,6 +56,11 @@ impl VerifyReport {
     /// The number of findings.
     pub fn findings_total(&self) -> u64 {
         self.bad_checksums + self.beyond_checksums + self.other_findings
+    }
+
+    /// The number of pages for whose records we have no redo rule.
+    pub fn pages_unchecked(&self) -> u64 {
+        self.unchecked.iter().map(|of| of.pages).sum()
     }
 
     /// Findings that are counted but not listed.

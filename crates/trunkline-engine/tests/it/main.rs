@@ -31,6 +31,7 @@ mod polled;
 mod pool;
 mod prewarm;
 mod replayed_cluster;
+mod replayed_damage;
 mod storage;
 mod storage_table;
 mod tables;

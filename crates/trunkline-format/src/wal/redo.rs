@@ -53,7 +53,7 @@ mod rule;
 mod sequence;
 mod split;
 
-pub use change::{Change, Redone};
+pub use change::{Change, Redone, UNKNOWN_OPERATION};
 pub use error::RedoError;
 pub use map::{DerivedPage, cleared_map_bits, derived_pages, redo_derived};
 pub use mask::first_difference;

@@ -41,10 +41,22 @@ pub mod number {
     pub const HEAP: u8 = 10;
     /// B-tree indexes.
     pub const BTREE: u8 = 11;
+    /// Hash indexes.
+    pub const HASH: u8 = 12;
+    /// GIN indexes.
+    pub const GIN: u8 = 13;
+    /// GiST indexes.
+    pub const GIST: u8 = 14;
     /// Sequences.
     pub const SEQUENCE: u8 = 15;
+    /// SP-GiST indexes.
+    pub const SP_GIST: u8 = 16;
+    /// BRIN indexes.
+    pub const BRIN: u8 = 17;
     /// Commit timestamps.
     pub const COMMIT_TS: u8 = 18;
+    /// Differences of any pages, for the index methods of extensions.
+    pub const GENERIC: u8 = 20;
 }
 
 /// Operations of `XLOG` that our own clusters write.
@@ -193,7 +205,18 @@ impl ResourceManager {
 
     /// Whether a record may have this number.
     pub fn is_valid(self) -> bool {
-        usize::from(self.0) < NAMES.len() || self.0 >= CUSTOM_MIN
+        usize::from(self.0) < NAMES.len() || self.is_custom()
+    }
+
+    /// Whether its records are about pages of an index method, or of one that an extension adds.
+    pub fn is_of_index_method(self) -> bool {
+        use number::{BRIN, GENERIC, GIN, GIST, HASH, SP_GIST};
+        self.is_custom() || matches!(self.0, HASH | GIN | GIST | SP_GIST | BRIN | GENERIC)
+    }
+
+    /// Whether it is the manager of an extension, whose operations we can't know.
+    pub fn is_custom(self) -> bool {
+        self.0 >= CUSTOM_MIN
     }
 
     /// Finds a manager by name, regardless of case, or a custom one such as `custom130`.
@@ -258,15 +281,15 @@ pub fn operation_name(record: &RecordHeader, version: PgVersion) -> Option<&'sta
         number::HEAP2 => name(&HEAP2, operation).or_else(|| name(&HEAP2_15, operation)),
         number::HEAP => name(&HEAP, operation),
         number::BTREE => name(&BTREE, operation),
-        12 => name(&HASH, operation),
-        13 => name(&GIN, operation),
-        14 if version >= PgVersion::V19 && operation == 0x70 => None,
-        14 => name(&GIST, operation),
+        number::HASH => name(&HASH, operation),
+        number::GIN => name(&GIN, operation),
+        number::GIST if version >= PgVersion::V19 && operation == 0x70 => None,
+        number::GIST => name(&GIST, operation),
         number::SEQUENCE => name(&[(0x00, "LOG")], operation),
-        16 => name(&SPGIST, operation),
-        17 => name(&BRIN, operation),
+        number::SP_GIST => name(&SPGIST, operation),
+        number::BRIN => name(&BRIN, operation),
         19 => name(&[(0x00, "SET"), (0x10, "DROP")], operation),
-        20 => Some("Generic"),
+        number::GENERIC => Some("Generic"),
         21 => name(&[(0x00, "MESSAGE")], operation),
         _ => None,
     }

@@ -115,6 +115,20 @@ impl Report {
         fields(33, &lines)
     }
 
+    /// Pages about which the verdict says nothing, since only a server can replay their records.
+    fn unchecked(&self) -> String {
+        let Some(pages) = self.pages.as_ref().map(CheckedPages::report) else {
+            return String::new();
+        };
+        let indexes = pages.unchecked.len();
+        match pages.pages_unchecked() {
+            0 => String::new(),
+            1 => "; 1 page of an index could not be checked".to_owned(),
+            count if indexes == 1 => format!("; {count} pages of an index could not be checked"),
+            count => format!("; {count} pages of {indexes} indexes could not be checked"),
+        }
+    }
+
     /// The last line.
     fn verdict(&self) -> String {
         let place = match &self.log {
@@ -124,7 +138,7 @@ impl Report {
             _ => String::new(),
         };
         match (self.findings_total(), self.restores()) {
-            (_, true) => format!("this backup restores{place}"),
+            (_, true) => format!("this backup restores{place}{}", self.unchecked()),
             (0, false) => "this backup was not checked completely".to_owned(),
             (1, false) => "this backup is damaged or incomplete: 1 finding".to_owned(),
             (total, false) => format!("this backup is damaged or incomplete: {total} findings"),

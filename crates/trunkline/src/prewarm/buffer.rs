@@ -13,7 +13,7 @@ use trunkline_engine::job::End;
 use trunkline_engine::pool::RelationResidency;
 use trunkline_engine::prewarm::{BufferOptions, BufferReport, Target, into_pool};
 
-use super::failures::report_failures;
+use super::failures::{report_failures, report_unchecked};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::io_instance::IoInstance;
@@ -38,6 +38,7 @@ pub(super) fn run(
     let report = run_job(global, &interrupt, &io, |observer| {
         into_pool(engine.pool(), cluster.storage(), Some(dir), targets, options, observer)
     })?;
+    report_unchecked(&report.unchecked, dir);
     let exit = report_failures(&report.failures, dir, otherwise);
     io_stats::report_warnings(&report.warnings, report.warnings_lost);
     let output = BufferOutput {
@@ -103,6 +104,7 @@ impl BufferOutput<'_> {
             relation_forks: report.relations,
             blocks: report.blocks,
             failures: report.failures.total,
+            pages_without_redo_rule: report.unchecked.pages,
             warnings: report.warnings.len() as u64 + report.warnings_lost,
             shared_buffers: self.buffers,
             before: io_stats::residency_json(report.before),

@@ -25,6 +25,14 @@ pub(super) struct PagesOutput<'r> {
     pub(super) direct: bool,
 }
 
+/// How many pages were not checked, if any.
+fn report_unchecked(report: &VerifyReport) -> Option<String> {
+    let (pages, relations) = (report.pages_unchecked(), report.unchecked.len());
+    let why = "no redo rules for their index methods";
+    let plural = if relations == 1 { "" } else { "s" };
+    (pages > 0).then(|| format!("{pages} in {relations} relation{plural} ({why})"))
+}
+
 impl PagesOutput<'_> {
     pub(super) fn text(&self) -> String {
         let report = self.report;
@@ -46,6 +54,9 @@ impl PagesOutput<'_> {
             ("Data checksum version", &version),
         ];
         text.push_str(&fields(33, &lines));
+        if let Some(unchecked) = report_unchecked(report) {
+            text.push_str(&fields(33, &[("Pages not checked", &unchecked)]));
+        }
         text.push_str(&self.catalog_lines());
         text.push_str(&self.io_lines());
         text
@@ -129,6 +140,17 @@ impl PagesOutput<'_> {
                 skipped: skipped.collect::<Vec<_>>(),
             }
         });
+        let unchecked = report.unchecked.iter().map(|unchecked| {
+            let relation = unchecked.relation.as_deref().map(str::to_owned);
+            object! {
+                #[serde(flatten)]
+                relation: relation.map(|relation| object! { relation: relation }),
+                file: relative(&unchecked.path, self.root),
+                pages: unchecked.pages,
+                first_block: unchecked.block,
+                text: plain(&unchecked.reason),
+            }
+        });
         object! {
             schema: 1,
             command: "verify",
@@ -139,6 +161,8 @@ impl PagesOutput<'_> {
             bad_checksums: report.bad_checksums,
             bad_pages_with_right_checksum: report.beyond_checksums,
             other_findings: report.other_findings,
+            pages_not_checked: report.pages_unchecked(),
+            relations_not_checked: unchecked.collect::<Vec<_>>(),
             permission_denied: report.denied,
             catalogs: catalogs,
             data_checksum_version: report.checksum_version,

@@ -56,17 +56,20 @@ impl Scope {
     }
 }
 
-/// Adds relation names to findings that have only a path.
+/// Adds relation names to findings and unchecked pages that have only a path.
 ///
 /// We skip this if the check was interrupted. The user is waiting for the command to end, and if
 /// the interrupt was sent because the file system hangs, reading the catalog would hang as well.
 pub(super) fn name_relations(report: &mut VerifyReport, dir: &DataDir, settings: &Settings) {
     let is_unnamed = report.findings.iter().any(|finding| finding.relation.is_none());
-    if report.end != End::Complete || !is_unnamed {
+    if report.end != End::Complete || !is_unnamed && report.unchecked.is_empty() {
         return;
     }
     let Some(mut names) = RelationNames::open(dir, settings) else { return };
     for finding in report.findings.iter_mut().filter(|finding| finding.relation.is_none()) {
         finding.relation = names.of_file(&finding.path);
+    }
+    for unchecked in &mut report.unchecked {
+        unchecked.relation = names.of_file(&unchecked.path);
     }
 }

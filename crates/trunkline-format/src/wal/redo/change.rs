@@ -45,10 +45,13 @@ impl<'r> Change<'r> {
         let header = self.record.header();
         Redone::NotSupported {
             manager: ResourceManager(header.manager),
-            operation: operation_name(header, self.version).unwrap_or("unknown"),
+            operation: operation_name(header, self.version).unwrap_or(UNKNOWN_OPERATION),
         }
     }
 }
+
+/// The name of an operation that the version doesn't have.
+pub const UNKNOWN_OPERATION: &str = "unknown";
 
 /// What has become of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
