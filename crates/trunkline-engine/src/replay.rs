@@ -49,7 +49,7 @@ mod start;
 mod status_pages;
 mod until;
 
-pub(crate) use self::directory::mapped_tablespaces;
+pub use self::directory::mapped_tablespaces;
 pub use self::error::ReplayError;
 pub use self::options::{REPLAY_MEMORY_MIN, ReplayOptions};
 pub(crate) use self::page_building::RECORDS_MAX;

@@ -248,7 +248,7 @@ impl Cli {
                     return Err(command().error(ErrorKind::UnknownArgument, text));
                 }
                 (false, false) => {
-                    // $PGDATA is where a server runs, and not what one would forget to name.
+                    // $PGDATA names a server's data directory, so it is never used as the backup.
                     let text = "no backup given: use backup verify DIR";
                     return Err(command().error(ErrorKind::MissingRequiredArgument, text));
                 }

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 use trunkline_engine::datadir::{DataDir, OpenOptions, read_control_file};
 use trunkline_engine::pool::ReadError;
-use trunkline_engine::replay::ReplayOptions;
+use trunkline_engine::replay::{Replay, ReplayOptions, mapped_tablespaces};
 use trunkline_engine::storage::StorageError;
-use trunkline_format::ClusterState;
 use trunkline_format::backup_label::{BACKUP_LABEL_NAME, BackupLabel};
 
 use crate::exit::{Failure, message};
@@ -108,7 +107,7 @@ pub(crate) fn refuse_incremental(root: &Path, label: &[u8]) -> Result<(), Failur
     }
 }
 
-/// Reads a regular file; of a longer one a byte more than `most`.
+/// Reads a regular file, at most `most + 1` bytes, so that the caller can detect a longer one.
 pub(crate) fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("not a regular file"));
@@ -150,14 +149,16 @@ pub(crate) fn replay_options(context: &Context<'_>, data: &Path) -> Result<Repla
     if is_inside(&options.scratch, data) {
         return refused("the data directory".to_owned());
     }
-    // The file system of a tablespace may hang, which must not matter where nothing is replayed.
+    // The file system of a tablespace may hang, so we don't touch it unless a replay is needed.
     if !needs_replay(data) {
         return Ok(options);
     }
     let links = fs::read_dir(data.join("pg_tblspc")).into_iter().flatten().flatten();
     let links = links.map(|link| link.path());
     let moved = context.global.tablespace_mapping.iter().map(|(_, new)| new.clone());
-    let found = { links.chain(moved) }.find(|tablespace| is_inside(&options.scratch, tablespace));
+    let mapped = mapped_tablespaces(data).unwrap_or_default().into_iter().map(|(_, place)| place);
+    let found = { links.chain(mapped).chain(moved) }
+        .find(|tablespace| is_inside(&options.scratch, tablespace));
     if let Some(tablespace) = found {
         return refused(format!("the tablespace \"{}\"", tablespace.display()));
     }
@@ -181,9 +182,9 @@ fn require_writable(scratch: &Path) -> Result<(), Failure> {
 
 /// Whether the files of a data directory lack changes that are in its log.
 pub(crate) fn needs_replay(root: &Path) -> bool {
+    // What can't be read is not known to be complete.
     let control = read_control_file(&root.join("global/pg_control"));
-    control.map_or(true, |control| control.state != ClusterState::ShutDown)
-        || root.join(BACKUP_LABEL_NAME).exists()
+    control.map_or(true, |control| Replay::is_needed(root, &control).unwrap_or(true))
 }
 
 /// The failure to write into the directory for pages that are built from the log, which is no damage.

@@ -60,9 +60,8 @@ pub(crate) enum InspectCommand {
     Toast(WithIo<ToastArgs>),
     /// Print the records of the write-ahead log, as pg_waldump does.
     ///
-    /// A server may be running. Relations are shown by name if the catalogs can be read, which
-    /// requires that no server is running, and if the cluster was not shut down, that its log can be
-    /// replayed. Of Gin, Gist, SPGist, BRIN, Hash and CommitTs records, only the lengths of their data
+    /// A server may be running. Relations are shown by name if the catalogs can be read: no server may
+    /// be running, and the log of a crashed cluster must be replayable. Of Gin, Gist, SPGist, BRIN, Hash and CommitTs records, only the lengths of their data
     /// are described. Exit status 1 means that the log is damaged or ends too early.
     Wal(WithIo<WalArgs>),
 }

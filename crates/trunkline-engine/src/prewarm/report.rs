@@ -103,7 +103,7 @@ const FAILURES_LISTED: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct Failures {
     /// The first ten thousand failures. Each entry contains the file, and a text with the block and
-    /// the reason. Pages of a fork that can't be built from the log for one kind of reason are one entry.
+    /// the reason. Pages of a fork that can't be built from the log for the same kind of reason share one entry.
     pub listed: Vec<(PathBuf, String)>,
     /// The number of failures, including those that aren't listed.
     pub total: u64,

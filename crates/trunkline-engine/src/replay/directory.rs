@@ -55,7 +55,7 @@ impl Directory {
 ///
 /// # Errors
 /// [`ReplayError`].
-pub(crate) fn mapped_tablespaces(root: &Path) -> Result<Vec<(Oid, PathBuf)>, ReplayError> {
+pub fn mapped_tablespaces(root: &Path) -> Result<Vec<(Oid, PathBuf)>, ReplayError> {
     Ok(Directory::read(root)?.tablespaces)
 }
 

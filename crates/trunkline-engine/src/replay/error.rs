@@ -72,8 +72,8 @@ pub enum ReplayError {
     },
     /// The files of the directory contain changes of a timeline that the log doesn't follow.
     #[error(
-        "the files have changes of timeline {timeline} up to {place}, but in the history of timeline \
-         {followed}, which is followed, this place is on timeline {expected}"
+        "the files contain changes of timeline {timeline} up to {place}, but timeline {followed}, which is \
+         replayed, has this LSN on timeline {expected}"
     )]
     Diverged {
         /// The timeline of the files.
@@ -120,7 +120,8 @@ pub enum ReplayError {
     /// A database was copied file by file while a base backup was made.
     #[error(
         "the record at {place} copies database {database} file by file (CREATE DATABASE with \
-         strategy FILE_COPY) after the backup had started, which cannot be replayed"
+         strategy FILE_COPY) after the backup had started, or after the log has removed its files, \
+         which cannot be replayed"
     )]
     CopiedDatabase {
         /// The record.
@@ -212,6 +213,9 @@ impl ReplayError {
             }
             Self::Memory { .. } => Some("use a larger --replay-memory"),
             Self::CopiedDatabase { .. } => Some("make a new backup"),
+            Self::Diverged { .. } => Some(
+                "leave out the folder with the history file of that timeline, or make a new copy",
+            ),
             _ => None,
         }
     }

@@ -22,8 +22,8 @@ use super::replayed::Replay;
 /// time (decision 0043).
 const WAITED: Duration = Duration::from_micros(300);
 
-/// No more pages are built together with some that have as many records as this: each record takes up to 32 bytes of
-/// memory meanwhile. All records of a single page are needed at once, whatever memory that takes.
+/// Upper bound on the records of one batch of pages; each takes up to 32 bytes meanwhile. A single page may exceed it,
+/// because all its records are needed at once.
 pub(crate) const RECORDS_MAX: u32 = 1 << 20;
 
 /// One record of one of the pages.

@@ -103,8 +103,8 @@ const LINK_BYTES: u64 = size_of::<ChainLink>() as u64;
 pub(super) struct PageChains {
     forks: Map<ForkKey, ForkChanges>,
     /// The tablespaces and databases whose files the log has removed, also those that it doesn't name. If the
-    /// database is created again, the log has each new file. Not so with `STRATEGY FILE_COPY`, but then replay starts
-    /// after the removal: a server makes a checkpoint before it copies.
+    /// database is created again, the log has each new file. Not so with `STRATEGY FILE_COPY`, which the scan refuses
+    /// after a removal.
     dropped: BTreeSet<(u32, u32)>,
     bytes: u64,
     /// The scratch file, once it was needed.

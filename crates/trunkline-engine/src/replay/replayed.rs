@@ -8,7 +8,7 @@ use trunkline_aio::facade::atomic::AtomicBool;
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::transam::Slru;
 use trunkline_format::wal::{PreparedTransaction, SegmentName, SegmentSize};
-use trunkline_format::{BlockNo, ControlFile, Lsn, Oid, PageBytes, PageHeader};
+use trunkline_format::{BlockNo, ClusterState, ControlFile, Lsn, Oid, PageBytes, PageHeader};
 
 use super::directory::Directory;
 use super::error::ReplayError;
@@ -57,11 +57,24 @@ impl Replay {
     ) -> Result<Option<Replay>, ReplayError> {
         let begun = clock::now();
         let directory = Directory::read(root)?;
-        let Some(start) = start_of(&directory, control, options)? else {
+        let has_archive = !options.wal.is_empty();
+        let Some(start) = start_of(&directory, control, has_archive)? else {
             // The files are of one moment, and it may be another one.
             return if options.until == Until::End { Ok(None) } else { Err(ReplayError::NoPast) };
         };
-        let files = open_log(root, control, &start, options)?;
+        let files = match open_log(root, control, &start, options) {
+            Ok(files) => files,
+            // A clean copy without any log is complete as of its shutdown, and no archive was named.
+            Err(ReplayError::Files(LogFilesError::NoSegments { .. }))
+                if control.state == ClusterState::ShutDown
+                    && directory.label.is_none()
+                    && !has_archive
+                    && options.until == Until::End =>
+            {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
         let mut found = scan(root, control, &files, &start, options)?;
         let (pages, _) = found.chains.counts();
         found.report.pages = pages;
@@ -90,9 +103,17 @@ impl Replay {
         control: &ControlFile,
         options: &ReplayOptions,
     ) -> Result<Option<(Lsn, LogFiles)>, ReplayError> {
-        let start = start_of(&Directory::read(root)?, control, options)?;
+        let start = start_of(&Directory::read(root)?, control, !options.wal.is_empty())?;
         let Some(start) = start else { return Ok(None) };
         Ok(Some((start.redo, open_log(root, control, &start, options)?)))
+    }
+
+    /// Whether the files of a directory may lack changes that are in its log. Reads only small files.
+    ///
+    /// # Errors
+    /// [`ReplayError`]: what the directory says about itself can't be read, or doesn't fit together.
+    pub fn is_needed(root: &Path, control: &ControlFile) -> Result<bool, ReplayError> {
+        Ok(start_of(&Directory::read(root)?, control, false)?.is_some())
     }
 
     /// The end of the record with which a cluster was shut down.
@@ -121,7 +142,7 @@ impl Replay {
         ControlFile { checkpoint: self.found.checkpoint, ..*control }
     }
 
-    /// Tablespaces of a backup that has no links for them, and where they were.
+    /// The tablespaces in `tablespace_map`, and where they are.
     pub fn tablespaces(&self) -> &[(Oid, PathBuf)] {
         &self.tablespaces
     }
@@ -260,10 +281,9 @@ impl Replay {
 fn start_of(
     directory: &Directory,
     control: &ControlFile,
-    options: &ReplayOptions,
+    has_archive: bool,
 ) -> Result<Option<ReplayStart>, ReplayError> {
     let (label, has_signal) = (directory.label.as_ref(), directory.has_signal);
-    let has_archive = !options.wal.is_empty();
     Ok(Situation { control, label, has_signal, has_archive }.start()?)
 }
 
@@ -277,10 +297,16 @@ fn open_log(
     let mut folders = options.wal.clone();
     let own = root.join("pg_wal");
     // A link leads to where the log is.
-    folders.push(own.canonicalize().unwrap_or(own));
+    let own = own.canonicalize().unwrap_or(own);
+    // A server that recovers from a crash reads only pg_wal. From an archive, it reads that first.
+    match start.consistency.allows_stopping() {
+        true => folders.push(own),
+        false => folders.insert(0, own),
+    }
     let timeline = match start.target {
         TimelineTarget::Exactly(timeline) => timeline,
         TimelineTarget::NewestFrom(timeline) => History::newest(&folders, timeline)?,
+        TimelineTarget::NewestThatFits(own) => newest_that_fits(&folders, own, control, start)?,
     };
     let files = LogFiles::of_folders(&folders, Some(timeline), Some(control));
     let files =
@@ -293,10 +319,27 @@ fn open_log(
             (error, _) => error,
         })?;
     check_history(files.history(), control, start)?;
-    if !start.consistency.allows_stopping() {
-        check_own_log(root, files.history(), control, start)?;
+    if let (TimelineTarget::NewestFrom(own), false) =
+        (start.target, start.consistency.allows_stopping())
+    {
+        check_own_log(root, files.history(), control, own)?;
     }
     Ok(files)
+}
+
+/// The newest timeline that the files fit; `own` if there is no other.
+fn newest_that_fits(
+    folders: &[PathBuf],
+    own: u32,
+    control: &ControlFile,
+    start: &ReplayStart,
+) -> Result<u32, ReplayError> {
+    for timeline in (own..=History::newest(folders, own)?).rev() {
+        if check_history(&History::read(folders, timeline)?, control, start).is_ok() {
+            return Ok(timeline);
+        }
+    }
+    Ok(own)
 }
 
 /// What the files contain must be of the timeline that is followed, or of its ancestors. Mirrors the checks of
@@ -317,15 +360,14 @@ fn check_history(
     Ok(())
 }
 
-/// A crashed primary may contain everything that its own log has. If it is to follow another timeline, it must
-/// not have gone on after the switch.
+/// A crashed primary may contain everything that the log of its own timeline has. If it is to follow another one, it
+/// must not have gone on after the switch.
 fn check_own_log(
     root: &Path,
     history: &History,
     control: &ControlFile,
-    start: &ReplayStart,
+    timeline: u32,
 ) -> Result<(), ReplayError> {
-    let timeline = start.timeline;
     let Some(switch) = history.left_at(timeline) else { return Ok(()) };
     let own = match LogFiles::of_folders(&[root.join("pg_wal")], Some(timeline), Some(control)) {
         Ok(own) => own,

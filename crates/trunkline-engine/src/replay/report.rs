@@ -80,7 +80,10 @@ impl fmt::Display for ReplayReport {
         }
         if !self.is_usual_end && self.warning.is_none() {
             let reason = &self.reason;
-            write!(f, "; the log ends there as a crash or damage can leave it: {reason}")?;
+            write!(
+                f,
+                "; the log ends in an invalid record, left by a crash or by damage: {reason}"
+            )?;
         }
         Ok(())
     }

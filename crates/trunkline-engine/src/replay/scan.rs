@@ -9,7 +9,7 @@
 //! No relation page is changed here. The time depends on the size of the log and the memory on the
 //! number of records in the chains, not on the size of the cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use trunkline_aio::facade::hash::Map;
@@ -68,6 +68,7 @@ pub(super) fn scan(
         version: control.version,
         is_ours: small_file::exists(&root.join(MARKER))?,
         is_consistent: false,
+        dropped: BTreeSet::new(),
         backup_has_ended: false,
         stopped: None,
         found: Scanned {
@@ -167,6 +168,8 @@ struct Scan<'s> {
     /// Whether [`crate::new_cluster`] has made the cluster.
     is_ours: bool,
     is_consistent: bool,
+    /// Databases and tablespaces whose files the log has removed.
+    dropped: BTreeSet<(Oid, Oid)>,
     backup_has_ended: bool,
     /// Where `--until` has stopped the scan.
     stopped: Option<Lsn>,
@@ -268,9 +271,11 @@ impl Scan<'_> {
                 statuses.create(&multixact)?;
                 self.counters.use_multixact(&multixact);
             }
-            Effect::CopyDatabase { to: (_, database), .. } => {
-                // In a crashed directory the copy is complete, since the record comes last.
-                if self.start.consistency.allows_stopping() {
+            Effect::CopyDatabase { to: (tablespace, database), .. } => {
+                // In a crashed directory the copy is complete, since the record comes last. It may have replaced files
+                // that the log has removed, but not after a checkpoint of a primary.
+                let is_removed = self.dropped.contains(&(database, tablespace));
+                if is_removed || self.start.consistency.allows_stopping() {
                     return Err(ReplayError::CopiedDatabase { place: record.start, database });
                 }
             }
@@ -278,6 +283,7 @@ impl Scan<'_> {
                 for tablespace in tablespaces {
                     chains.add(ChainStep::RemoveDatabase { tablespace, database });
                     self.found.maps.remove(&(database, tablespace));
+                    self.dropped.insert((database, tablespace));
                 }
             }
             Effect::ReplaceRelationMap { database, tablespace, bytes } => {

@@ -53,6 +53,9 @@ pub enum TimelineTarget {
     Exactly(u32),
     /// The newest that has a history file, from this one on.
     NewestFrom(u32),
+    /// The newest of them that the files fit. Nothing asks for another timeline than this one, but an archive may have
+    /// one.
+    NewestThatFits(u32),
 }
 
 /// When the files are consistent.
@@ -148,7 +151,8 @@ impl Situation<'_> {
 
     /// Without a signal file, a server follows the timeline of the control file; otherwise the
     /// newest one (`recovery_target_timeline = latest`). A backup with an archive is read as if it had the signal
-    /// file: a server would need one to read the archive.
+    /// file: a server would need one to read the archive. But the archive may also have timelines that were begun
+    /// before this backup.
     fn target(&self) -> TimelineTarget {
         let ControlFile { checkpoint, min_recovery_point, min_recovery_timeline, .. } =
             self.control;
@@ -156,8 +160,10 @@ impl Situation<'_> {
         if *min_recovery_point > Lsn(0) {
             timeline = timeline.max(*min_recovery_timeline);
         }
-        if self.has_signal || (self.label.is_some() && self.has_archive) {
+        if self.has_signal {
             TimelineTarget::NewestFrom(timeline)
+        } else if self.label.is_some() && self.has_archive {
+            TimelineTarget::NewestThatFits(timeline)
         } else {
             TimelineTarget::Exactly(timeline)
         }
@@ -363,7 +369,7 @@ mod tests {
         assert_eq!(target(&standby, true), TimelineTarget::NewestFrom(2));
         // So does an archive, but only for a backup.
         for (label, expected) in
-            [(None, TimelineTarget::Exactly(2)), (Some(&LABEL), TimelineTarget::NewestFrom(2))]
+            [(None, TimelineTarget::Exactly(2)), (Some(&LABEL), TimelineTarget::NewestThatFits(2))]
         {
             let with_archive = Situation { has_archive: true, ..situation(&standby, label, false) };
             assert_eq!(with_archive.start().expect("valid").expect("needed").target, expected);

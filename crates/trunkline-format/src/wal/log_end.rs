@@ -54,9 +54,9 @@ pub enum EndReason {
         /// The record that was read.
         expected: Lsn,
     },
-    /// The first record that is read says that it follows itself or a later one.
-    #[error("record at {start} follows one at {found}, which is not before it")]
-    PreviousBehind {
+    /// The `xl_prev` of the first record that is read is not before the record itself.
+    #[error("record at {start} has the previous link {found}, which is not before it")]
+    PreviousNotBefore {
         /// The previous record according to this one.
         found: Lsn,
         /// The record.

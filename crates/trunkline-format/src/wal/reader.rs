@@ -20,7 +20,7 @@
 //!
 //! **Start.** The start position may lie anywhere. The reader finds the first record at or after
 //! it: from the first page on, it skips a continuation and then follows the records. Of the `previous`
-//! link of the first record, it can only check that it leads backwards. If the start is known to be
+//! link of the first record, it can only check that it points to an earlier LSN. If the start is known to be
 //! that of a record, the search is left out ([`LogReader::at_record`]).
 //!
 //! | State | Entered when | Left when |
@@ -406,7 +406,7 @@ impl LogReader {
                 Err(EndReason::Previous { found: header.previous, expected })
             }
             None if header.previous >= start => {
-                Err(EndReason::PreviousBehind { found: header.previous, start })
+                Err(EndReason::PreviousNotBefore { found: header.previous, start })
             }
             _ => Ok(()),
         }

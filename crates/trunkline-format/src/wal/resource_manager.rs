@@ -102,8 +102,7 @@ pub mod heap2_operation {
     /// For logical decoding.
     pub const REWRITE: u8 = 0x00;
     /// A prune: line pointers are changed, and items moved. Since 17, this and the next two numbers stand for the same
-    /// record, which also freezes rows; only the reason is different. This one is a prune while the page was read
-    /// (`PRUNE_ON_ACCESS`).
+    /// record, which also freezes rows; only the reason differs. This one is on-access pruning (`PRUNE_ON_ACCESS`).
     pub const PRUNE: u8 = 0x10;
     /// In 15 and 16, the second pass of `VACUUM`: dead line pointers become unused. Since 17, this number is
     /// [`PRUNE_VACUUM_SCAN`].
@@ -208,7 +207,8 @@ impl ResourceManager {
         usize::from(self.0) < NAMES.len() || self.is_custom()
     }
 
-    /// Whether its records are about pages of an index method, or of one that an extension adds.
+    /// Whether its records change index pages, including those of extensions. Custom managers and Generic can also be those
+    /// of a table access method.
     pub fn is_of_index_method(self) -> bool {
         use number::{BRIN, GENERIC, GIN, GIST, HASH, SP_GIST};
         self.is_custom() || matches!(self.0, HASH | GIN | GIST | SP_GIST | BRIN | GENERIC)

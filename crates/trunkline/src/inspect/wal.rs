@@ -7,9 +7,9 @@
 //! ```
 //! We read the log with plain file reads, so a server may be running. The format of the lines is that
 //! of `pg_waldump`. The descriptions of Gin, Gist, SPGist, BRIN, Hash and CommitTs records, and of a few
-//! rarer kinds, differ: we don't decode those, and print the lengths of their data. Relations have names if the catalogs can be opened, for which the
-//! log of a cluster that was not shut down is replayed first. A name is that of the relation which has
-//! the file at the end of the log.
+//! rarer kinds, differ: we don't decode those, and print the lengths of their data. Relations have names
+//! if the catalogs can be opened, for which the log of a cluster that was not shut down is replayed
+//! first. A name is that of the relation which has the file at the end of the log.
 //!
 //! Which end of a log is a finding: see [`crate::log_reading`].
 

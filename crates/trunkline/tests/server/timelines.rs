@@ -72,9 +72,11 @@ fn a_signal_file_asks_for_an_archive_whose_timeline_must_fit() {
         at(&server, "insert into rows values (1)");
         at(&server, "select pg_create_restore_point('here')");
         at(&server, "insert into rows values (2)");
+        let late = home.join("late");
+        back_up(&server, &late);
         at(&server, "select pg_switch_wal()");
         at(&server, "insert into rows values (4)");
-        let expected = at(&server, ROWS);
+        let of_first = at(&server, ROWS);
         let newest = at(&server, "select pg_walfile_name(pg_current_wal_insert_lsn())");
         let newest = String::from_utf8(newest).expect("a name");
         server.halt("immediate");
@@ -87,7 +89,7 @@ fn a_signal_file_asks_for_an_archive_whose_timeline_must_fit() {
         let signal = |data: &Path, name: &str| fs::write(data.join(name), "").expect("written");
         signal(&cold, "recovery.signal");
         let (code, out, err) = read(&cold, &first);
-        assert_eq!((code, out.as_bytes()), (0, &*expected), "{err}");
+        assert_eq!((code, out.as_bytes()), (0, &*of_first), "{err}");
 
         // The other timeline.
         let restore = format!("cp {}/%f %p", first.display());
@@ -114,13 +116,28 @@ fn a_signal_file_asks_for_an_archive_whose_timeline_must_fit() {
         let (code, out, err) = read(&backup, &second);
         assert_eq!((code, out.as_bytes()), (0, &*expected), "{err}");
         assert!(err.contains("; timeline 2 was followed"), "{err}");
+        // But not if the timeline was begun before.
+        let (code, out, err) = read(&late, &second);
+        assert_eq!((code, out.as_bytes()), (0, &*of_first), "{err}");
+
+        // A server that was promoted, but has not made a checkpoint since. Its log has records of the timeline that it has
+        // left, behind the switch.
+        let paused = Server::prepare(&bin);
+        paused.copy_from(&cold);
+        let mut paused = paused.configured(&recovery);
+        at(&paused, "select pg_promote()");
+        at(&paused, "insert into rows values (6)");
+        let expected = at(&paused, ROWS);
+        paused.halt("immediate");
+        let (code, out, err) = read(&paused.data(), &first);
+        assert_eq!((code, out.as_bytes()), (0, &*expected), "{err}");
 
         // A primary that has gone on after the other one had left its timeline.
         signal(&crashed, "standby.signal");
         let (code, _, err) = read(&crashed, &second);
         assert_eq!(code, 3, "{err}");
-        let diverged = "the files have changes of timeline 1 up to ";
-        assert!(err.contains(diverged) && err.contains(" is on timeline 2"), "{err}");
+        let diverged = "the files contain changes of timeline 1 up to ";
+        assert!(err.contains(diverged) && err.contains(" on timeline 2"), "{err}");
 
         // A standby that has.
         let standby = Server::prepare(&bin);
@@ -133,7 +150,7 @@ fn a_signal_file_asks_for_an_archive_whose_timeline_must_fit() {
         standby.halt("fast");
         let (code, _, err) = read(&standby.data(), &second);
         assert_eq!(code, 3, "{err}");
-        assert!(err.contains(diverged) && err.contains(" is on timeline 2"), "{err}");
+        assert!(err.contains(diverged) && err.contains(" on timeline 2"), "{err}");
         let (code, out, err) = read(&standby.data(), &first);
         assert_eq!((code, &*out), (0, "1\n2\n4\n"), "{err}");
     }

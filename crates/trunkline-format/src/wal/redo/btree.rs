@@ -150,7 +150,7 @@ fn write_meta(page: &mut PageEditor<'_>, block: &BlockRef<'_>) -> Result<(), Red
     page.put(56, &(-1.0_f64).to_le_bytes());
     page.put(64, &[all_equal_image]);
     let upper = page.upper();
-    page.set_hole(72..upper);
+    page.set_hole(72..upper)?;
     Opaque { flags: META, ..Opaque::default() }.write(page);
     Ok(())
 }
@@ -242,7 +242,7 @@ fn unlink(page: &mut PageEditor<'_>, change: &Change<'_>, id: u8) -> Result<(), 
             Opaque { left, right, level, flags, cycle: 0 }.write(page);
             page.put(place_of(1), &safe_xid.to_le_bytes());
             let upper = page.upper();
-            page.set_hole(32..upper);
+            page.set_hole(32..upper)?;
             return Ok(());
         }
         1 => opaque.right = right,

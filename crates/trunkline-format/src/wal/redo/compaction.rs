@@ -52,7 +52,7 @@ pub(super) fn set_unused(page: &mut PageEditor<'_>, items: &[u8]) -> Result<(), 
     numbers(items).try_for_each(|item| change_used(page, item, UNUSED))
 }
 
-/// Marks dead line pointers as unused. They have no items, so it needs no cleanup lock.
+/// Marks dead line pointers as unused. They have no storage, so no cleanup lock is needed.
 pub(super) fn remove_dead(page: &mut PageEditor<'_>, items: &[u8]) -> Result<(), RedoError> {
     for item in numbers(items) {
         let LinePointer { flags: found, length, .. } = page.line_pointer(item)?;
@@ -77,8 +77,7 @@ pub(super) fn repair(page: &mut PageEditor<'_>) -> Result<(), RedoError> {
     }
     let (last_used, has_free) = used(page)?;
     pack(page)?;
-    cut(page, last_used, has_free);
-    Ok(())
+    cut(page, last_used, has_free)
 }
 
 /// Removes unused line pointers from the end of the array, but never all of them.
@@ -86,8 +85,7 @@ pub(super) fn truncate(page: &mut PageEditor<'_>) -> Result<(), RedoError> {
     let (last_used, mut has_free) = used(page)?;
     // Index scans may still hold the number of a line pointer, so a page never becomes empty.
     has_free |= last_used == 0;
-    cut(page, last_used.max(1).min(page.count()), has_free);
-    Ok(())
+    cut(page, last_used.max(1).min(page.count()), has_free)
 }
 
 /// The last line pointer that is used, or 0, and whether there are unused ones before it.
@@ -103,11 +101,12 @@ fn used(page: &PageEditor<'_>) -> Result<(u16, bool), RedoError> {
 }
 
 /// Ends the array of line pointers behind `last`.
-fn cut(page: &mut PageEditor<'_>, last: u16, has_free: bool) {
+fn cut(page: &mut PageEditor<'_>, last: u16, has_free: bool) -> Result<(), RedoError> {
     let upper = page.upper();
-    page.set_hole(place_of(last + 1)..upper);
+    page.set_hole(place_of(last + 1)..upper)?;
     let (set, clear) = if has_free { (FLAG_FREE_LINES, 0) } else { (0, FLAG_FREE_LINES) };
     page.change_flags(set, clear);
+    Ok(())
 }
 
 /// Deletes items of an index page. `items` are their numbers in ascending order.
@@ -127,7 +126,7 @@ pub(super) fn delete_items(page: &mut PageEditor<'_>, items: &[u8]) -> Result<()
         return Err(RedoError::NoLinePointer { item, count });
     }
     let upper = page.upper();
-    page.set_hole(place_of(kept + 1)..upper);
+    page.set_hole(place_of(kept + 1)..upper)?;
     pack(page)
 }
 
@@ -154,6 +153,6 @@ fn pack(page: &mut PageEditor<'_>) -> Result<(), RedoError> {
         page.put(at, old.get(range.start..end).unwrap_or_default());
         page.set_line_pointer(item, LinePointer { offset: at as u16, ..pointer });
     }
-    page.set_hole(lower..upper);
+    page.set_hole(lower..upper)?;
     Ok(())
 }

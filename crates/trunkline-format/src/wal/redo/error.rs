@@ -132,7 +132,7 @@ pub enum RedoError {
         expected: usize,
     },
     /// The new item of a page split, or the posting list before it, is not in the left half.
-    #[error("split names item {item}, expected {first} to {last}")]
+    #[error("page split refers to item {item}, expected {first} to {last}")]
     SplitItem {
         /// The number in the record.
         item: u16,
@@ -141,8 +141,8 @@ pub enum RedoError {
         /// The largest one.
         last: u16,
     },
-    /// The record has flags that exclude each other, or that its operation can't have.
-    #[error("operation can't have the flags 0x{flags:02X}")]
+    /// The record has flags that are mutually exclusive, or invalid for its operation.
+    #[error("flags 0x{flags:02X} are invalid for this operation")]
     Flags {
         /// All flags of the record.
         flags: u16,

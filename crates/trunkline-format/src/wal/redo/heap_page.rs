@@ -35,8 +35,8 @@ pub(super) fn open<'p>(
     }
 }
 
-/// Checks what all rules of heap records rely on, those for map pages too: whether the record makes the page from scratch,
-/// and whether its flags can be together.
+/// Checks that apply to every heap record, also on map pages: the init flag must match the operation, and the flags must
+/// not contradict each other.
 pub(super) fn check(change: &Change<'_>, block: &BlockRef<'_>) -> Result<(), RedoError> {
     let header = change.record.header();
     let operation = operation_of(header);

@@ -201,7 +201,7 @@ fn bit_changes(record: &Record<'_>, version: PgVersion) -> [Option<BitChange>; 2
             [cleared(0, flags(7) & ALL_FROZEN_CLEARED != 0, ALL_FROZEN), None]
         }
         (number::HEAP2, heap2_operation::MULTI_INSERT) => {
-            // Before 19, another record sets the bits. If the flags say both, the bits are lost, which is safe.
+            // Before 19, another record sets the bits. If both flags are set, the bits are cleared, which is always safe.
             let is_set = version >= PgVersion::V19 && flags(0) & INSERT_ALL_FROZEN_SET != 0;
             let set = if is_set { change(0, ALL_BITS, 0) } else { None };
             [inserted(flags(0)).or(set), None]

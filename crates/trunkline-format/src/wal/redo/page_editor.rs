@@ -47,8 +47,8 @@ pub(super) enum Slot {
     Shift,
 }
 
-/// Overwrites bytes of a page. Callers have checked that they fit. If they don't, nothing is written, since redo never
-/// panics; in a debug build, it does, so that tests find the caller.
+/// Overwrites bytes of a page. Callers have checked that they fit. If they don't, a release build writes nothing, because
+/// redo must not panic. A debug build asserts, so that tests find the caller.
 pub(super) fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
     let (size, length) = (page.len(), bytes.len());
     let place = page.get_mut(at..at + length);
@@ -144,16 +144,19 @@ impl<'p> PageEditor<'p> {
         usize::from(self.word(SPECIAL))
     }
 
-    /// Sets both borders of the hole. All callers keep the invariant; see [`put`].
-    pub(super) fn set_hole(&mut self, hole: Range<usize>) {
+    /// Sets both borders of the hole, if the page has room for it. All callers keep that invariant; see [`put`].
+    pub(super) fn set_hole(&mut self, hole: Range<usize>) -> Result<(), RedoError> {
         let special = self.special();
         let is_sound =
             usize::from(HEADER_SIZE) <= hole.start && hole.start <= hole.end && hole.end <= special;
         debug_assert!(is_sound, "hole {hole:?} of a page with special space at {special}");
-        if is_sound {
-            self.put(LOWER, &(hole.start as u16).to_le_bytes());
-            self.put(UPPER, &(hole.end as u16).to_le_bytes());
+        let (lower, upper, special) = (hole.start as u16, hole.end as u16, special as u16);
+        if !is_sound {
+            return Err(RedoError::Header { lower, upper, special, expected: special });
         }
+        self.put(LOWER, &lower.to_le_bytes());
+        self.put(UPPER, &upper.to_le_bytes());
+        Ok(())
     }
 
     /// Sets and clears bits of `pd_flags`.
@@ -246,7 +249,7 @@ impl<'p> PageEditor<'p> {
         }
         let flags = LinePointerFlags::Normal;
         let pointer = LinePointer { offset: upper as u16, flags, length: size as u16 };
-        self.set_hole(lower..upper);
+        self.set_hole(lower..upper)?;
         self.set_line_pointer(item, pointer);
         Ok(upper)
     }
@@ -272,7 +275,7 @@ impl<'p> PageEditor<'p> {
         if old_size != new_size {
             let upper = self.upper();
             self.copy(upper..old.start, moved(upper));
-            self.set_hole(self.lower()..moved(upper));
+            self.set_hole(self.lower()..moved(upper))?;
             self.move_items(old.start, moved);
         }
         let offset = moved(old.start) as u16;
@@ -293,7 +296,7 @@ impl<'p> PageEditor<'p> {
         let (lower, upper) = (self.lower(), self.upper());
         self.copy(place_of(item + 1)..lower, place_of(item));
         self.copy(upper..old.start, upper + size);
-        self.set_hole(lower - usize::from(LINE_POINTER_SIZE)..upper + size);
+        self.set_hole(lower - usize::from(LINE_POINTER_SIZE)..upper + size)?;
         self.move_items(old.start, |offset| offset + size);
         Ok(())
     }

@@ -183,7 +183,7 @@ impl<'p> KeyAndRows<'p> {
             let rows = bytes.get(posting.key..posting.place(posting.count)).unwrap_or_default();
             return Ok(Self { key: posting.key, bytes, rows });
         }
-        // On a leaf, only posting lists have the flag, but for the high key, which is never merged.
+        // On a leaf page, only posting lists and the high key have this flag, and the high key is never merged.
         if read_at::<u16>(bytes, INFO).unwrap_or_default() & ALTERNATIVE != 0 {
             return Err(RedoError::PostingList { item, expected: 0 });
         }

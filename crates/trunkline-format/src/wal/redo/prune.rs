@@ -128,7 +128,7 @@ fn change_line_pointers(
         change_used(page, item, LinePointer { offset: 0, flags, length: 0 })?;
     }
     set_unused(page, unused)?;
-    // A later list must not take away the row that a redirection leads to.
+    // A redirect must still point to a normal tuple after the other lists are applied.
     pairs(redirected).try_for_each(|(_, to)| page.item(to).map(|_| ()))
 }
 
@@ -148,10 +148,10 @@ fn prune(
             change_line_pointers(page, [redirected, dead, unused])?;
             repair(page)?;
         } else {
-            match redirected.len() + dead.len() {
-                0 => remove_dead(page, unused)?,
-                found => return Err(RedoError::Long { found }),
+            if !(redirected.is_empty() && dead.is_empty()) {
+                return Err(RedoError::Flags { flags: header.flags });
             }
+            remove_dead(page, unused)?;
             truncate(page)?;
         }
     }

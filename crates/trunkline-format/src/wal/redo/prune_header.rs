@@ -18,7 +18,7 @@ const MAP_BITS_SHIFT: u32 = 8;
 /// The main data of a prune record since 17.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PruneHeader {
-    flags: u16,
+    pub(super) flags: u16,
 }
 
 impl PruneHeader {

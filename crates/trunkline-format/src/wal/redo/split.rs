@@ -31,8 +31,8 @@ impl Split {
         Some(Self { level, first_right, new_item: main.u16()?, place: main.u16()? })
     }
 
-    /// Checks that the new item, if the left half gets it, and the posting list before it have a place there. Otherwise
-    /// they would be lost. `first` is the first item of the page that is not its high key.
+    /// Checks that the new item (if it goes to the left page) and the posting list that it splits are within the left
+    /// page. Otherwise they would be lost. `first` is the first item of the page that is not its high key.
     fn check_places(&self, first: u16, has_new_item: bool) -> Result<(), RedoError> {
         let last = self.first_right;
         let is_between = |item: u16, first| (first..=last).contains(&item);
@@ -85,7 +85,7 @@ pub(super) fn restore(page: &mut PageEditor<'_>, items: &[u8]) -> Result<(), Red
     let upper = special.checked_sub(items.len()).filter(|upper| lower <= *upper);
     let no_room = RedoError::NoRoom { item: count, size: items.len(), room: special - 24 };
     let upper = upper.ok_or(no_room)?;
-    page.set_hole(lower..upper);
+    page.set_hole(lower..upper)?;
     page.put(upper, items);
     let (mut fields, mut offset) = (Fields::of(items), upper);
     for item in (1..=count).rev() {
