@@ -268,7 +268,8 @@ fn an_error_of_an_unlogged_relation_names_the_init_fork() {
         table
     });
     let main = relation(&crashed.open(), table, Fork::Main);
-    let error = main.blocks().expect_err("impossible");
+    let last = main.blocks().expect("counted") - 1;
+    let error = main.locate(last).expect_err("impossible");
     assert!(matches!(error, StorageError::Replay { .. }), "{error}");
     let name = error.path().file_name().expect("a file").to_string_lossy();
     assert!(name.starts_with(&format!("{}_init", table.relfilenode)), "{name}");

@@ -246,8 +246,9 @@ fn the_first_record_follows_one_before_it() {
                     continue;
                 }
                 let found = Lsn(previous);
-                let text =
-                    format!("record at {start} follows one at {found}, which is not before it");
+                let text = format!(
+                    "record at {start} has the previous link {found}, which is not before it"
+                );
                 assert_eq!(seen, [Outcome::End(text)]);
             }
         }
