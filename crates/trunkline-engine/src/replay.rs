@@ -18,6 +18,7 @@
 //! | `scan` | what does each record mean for the cluster? |
 //! | `page_effect` | what does a record mean for one page? |
 //! | `page_chains` | which records rebuild a page, and how long is a relation? |
+//! | `fork_changes`, `page_table` | what does the log say about one fork, and about a page of it? |
 //! | `chain_builder` | how are chains built while the scan goes on? |
 //! | `spilled_links` | where are the links that exceed `--replay-memory`? |
 //! | `status_pages`, `counters` | which transactions have committed, and what is the next XID? |
@@ -34,12 +35,14 @@ mod chain_link;
 mod counters;
 mod directory;
 mod error;
+mod fork_changes;
 mod log_pass;
 mod options;
 mod page_building;
 mod page_chains;
 mod page_effect;
 mod page_redo;
+mod page_table;
 mod record_reader;
 mod replayed;
 mod report;
@@ -51,10 +54,10 @@ mod until;
 
 pub use self::directory::mapped_tablespaces;
 pub use self::error::ReplayError;
+pub(crate) use self::fork_changes::{ForkChanges, PageSource};
 pub use self::options::{REPLAY_MEMORY_MIN, ReplayOptions};
 pub(crate) use self::page_building::RECORDS_MAX;
 pub use self::page_chains::ForkKey;
-pub(crate) use self::page_chains::{ForkChanges, PageSource};
 pub use self::page_effect::{PageEffect, page_effects};
 pub use self::page_redo::PageRedoError;
 pub use self::replayed::{PageRecords, Replay};

@@ -72,7 +72,7 @@ pub(super) struct ChainBuilder {
 }
 
 enum Worker {
-    Here(LimitedChains),
+    Here(Box<LimitedChains>),
     There(ChainThread),
 }
 
@@ -134,7 +134,7 @@ impl ChainBuilder {
         let (chains, scratch) = (PageChains::default(), options.scratch.clone());
         let limited = LimitedChains { chains, most: 0, limit: options.memory, scratch };
         let worker = match options.threads {
-            0 | 1 => Worker::Here(limited),
+            0 | 1 => Worker::Here(Box::new(limited)),
             _ => Worker::There(ChainThread::start(limited)?),
         };
         Ok(Self { batch: Batch::default(), checked_others: 0, worker })

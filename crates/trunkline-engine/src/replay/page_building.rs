@@ -13,7 +13,8 @@ use trunkline_aio::facade::atomic::Ordering;
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Lsn, PageBytes, verify_page};
 
 use super::chain_link::{ChainLink, Part};
-use super::page_chains::{ForkChanges, ForkKey};
+use super::fork_changes::ForkChanges;
+use super::page_chains::ForkKey;
 use super::page_redo::{PageRedo, PageRedoError};
 use super::record_reader::{RecordAdvice, RecordReader};
 use super::replayed::Replay;

@@ -12,9 +12,8 @@
 //! file's contents there are void: a crashed directory may still have the old bytes.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
-use std::num::NonZeroU64;
 use std::path::Path;
 
 use trunkline_aio::facade::hash::Map;
@@ -22,86 +21,23 @@ use trunkline_format::visibility_map::BLOCKS_PER_PAGE;
 use trunkline_format::wal::{RelFileLocator, Truncation};
 use trunkline_format::{BlockNo, Fork};
 
-use super::chain_link::{ChainLink, Part};
+use super::chain_link::ChainLink;
+use super::fork_changes::{Chain, DROPPED, ForkChanges};
 use super::spilled_links::SpilledLinks;
 
 /// One fork of a relation.
 pub type ForkKey = (RelFileLocator, Fork);
 
-/// The records of one page.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Chain {
-    /// The newest links; all of them if none is spilled.
-    pub(super) links: Vec<ChainLink>,
-    /// Where older links are in the scratch file ([`SpilledLinks`]).
-    spilled: Option<NonZeroU64>,
-    /// The number of all links, spilled ones included.
-    pub(super) count: u32,
-    /// Whether the first link makes the page from scratch.
-    pub(super) is_from_scratch: bool,
-}
-
-/// Where the contents of a block are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PageSource {
-    /// In the file, and so are those of the blocks behind it, as many as this in all.
-    File {
-        /// From 1 on.
-        blocks: u32,
-    },
-    /// In the log: the page must be built ([`Replay::build`]).
-    ///
-    /// [`Replay::build`]: super::Replay::build
-    Log,
-}
-
-/// What the log says about one fork.
-#[derive(Debug, Default)]
-pub(crate) struct ForkChanges {
-    pages: BTreeMap<BlockNo, Chain>,
-    /// One more than the highest block that has a chain, or had one.
-    end: BlockNo,
-    /// The length after the last truncation. What the file has from the lowest of them on is void.
-    cut: Option<Cut>,
-    /// Whether the log has created the fork (true) or removed it (false) last. The first record of one of
-    /// its pages creates it too.
-    exists: Option<bool>,
-}
-
-/// What the log says about a fork of a dropped database if it has no record of the fork.
-static DROPPED: ForkChanges = ForkChanges {
-    pages: BTreeMap::new(),
-    end: 0,
-    cut: Some(Cut { length: 0, void_from: 0 }),
-    exists: Some(false),
-};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Cut {
-    length: BlockNo,
-    void_from: BlockNo,
-}
-
-/// The length of a fork without blocks that it can't have, and the first of those.
-struct Reach {
-    length: BlockNo,
-    impossible: Option<BlockNo>,
-}
-
-/// How many blocks of a fork may be in neither the file nor the log, besides twice those that are. A
-/// map of a large table begins with as many blocks as this: a visibility map has at most 131,456.
-const UNNAMED_MIN: u64 = 131_456;
-
-/// Roughly the memory of a page's entry without its links.
-const PAGE_BYTES: u64 = 96;
 /// The memory of a fork's entry.
 const FORK_BYTES: u64 = 192;
-const LINK_BYTES: u64 = size_of::<ChainLink>() as u64;
+
+/// How many forks the lookup remembers. Its own hash is that of any key, and takes as long as the rest of the step.
+const RECENT: usize = 32;
 
 /// The chains of all pages.
 #[derive(Debug, Default)]
 pub(super) struct PageChains {
-    forks: Map<ForkKey, ForkChanges>,
+    forks: Forks,
     /// The tablespaces and databases whose files the log has removed, also those that it doesn't name. If the
     /// database is created again, the log has each new file. Not so with `STRATEGY FILE_COPY`, which the scan refuses
     /// after a removal.
@@ -129,12 +65,12 @@ impl PageChains {
             Some(file) => file,
             None => SpilledLinks::create(folder)?,
         };
-        let chains = self.forks.values_mut().flat_map(|fork| fork.pages.values_mut());
+        let chains = self.forks.changes_mut().flat_map(ForkChanges::chains_mut);
         let parts = chains.filter(|chain| !chain.links.is_empty());
         file.write(parts.map(|chain| (&mut chain.spilled, &*chain.links)))?;
         self.spilled = Some(file);
-        for chain in self.forks.values_mut().flat_map(|fork| fork.pages.values_mut()) {
-            self.bytes = self.bytes.saturating_sub(chain.links.capacity() as u64 * LINK_BYTES);
+        for chain in self.forks.changes_mut().flat_map(ForkChanges::chains_mut) {
+            self.bytes = self.bytes.saturating_sub(chain.link_bytes());
             chain.links = Vec::new();
         }
         Ok(())
@@ -152,8 +88,9 @@ impl PageChains {
 
     /// The number of pages that have a chain, and of their records in memory.
     pub(super) fn counts(&self) -> (u64, u64) {
-        let chains = || self.forks.values().flat_map(|fork| fork.pages.values());
-        (chains().count() as u64, chains().map(|chain| chain.links.len() as u64).sum())
+        let forks = || self.forks.list.iter().map(|(_, fork)| fork);
+        let links = forks().flat_map(ForkChanges::chains).map(|chain| chain.links.len() as u64);
+        (forks().map(|fork| fork.page_count() as u64).sum(), links.sum())
     }
 
     /// Adds a record to the chain of a page. If it makes the page from scratch, earlier records are
@@ -165,35 +102,13 @@ impl PageChains {
         link: ChainLink,
         is_from_scratch: bool,
     ) {
-        let fork = self.fork_mut(key);
-        // A truncation doesn't add the map, or the page, that it would clear bits of.
-        if link.part != Part::TruncatedMap {
-            fork.end = fork.end.max(block.saturating_add(1));
-            fork.exists = Some(true);
-        }
-        let mut added = 0;
-        let chain = fork.pages.entry(block).or_insert_with(|| {
-            added = PAGE_BYTES;
-            Chain::default()
-        });
-        let before = chain.links.capacity() as u64;
-        if is_from_scratch {
-            chain.links.clear();
-            chain.spilled = None;
-            chain.count = 0;
-            // A hot page may have had thousands of records before.
-            chain.links.shrink_to(4);
-            chain.is_from_scratch = true;
-        }
-        chain.links.push(link);
-        chain.count = chain.count.saturating_add(1);
-        let after = chain.links.capacity() as u64;
-        self.bytes = (self.bytes + added + after * LINK_BYTES).saturating_sub(before * LINK_BYTES);
+        let added = self.fork_mut(key).add(block, link, is_from_scratch);
+        self.bytes = self.bytes.saturating_add_signed(added);
     }
 
     /// A fork was created.
     pub(super) fn create(&mut self, key: ForkKey) {
-        self.fork_mut(key).exists = Some(true);
+        self.fork_mut(key).set_exists(true);
     }
 
     /// A relation was cut off. Bits of the last map page that stays are cleared by the record itself, as a
@@ -207,12 +122,8 @@ impl PageChains {
     }
 
     fn cut(&mut self, key: ForkKey, length: BlockNo) {
-        let fork = self.fork_mut(key);
-        let removed = fork.pages.split_off(&length);
-        fork.end = fork.end.min(length);
-        let void_from = fork.cut.map_or(length, |cut| cut.void_from.min(length));
-        fork.cut = Some(Cut { length, void_from });
-        self.bytes = self.bytes.saturating_sub(removed.values().map(chain_bytes).sum());
+        let freed = self.fork_mut(key).cut(length);
+        self.bytes = self.bytes.saturating_sub(freed);
     }
 
     /// A relation was removed, with all its forks.
@@ -220,7 +131,7 @@ impl PageChains {
         for fork in Fork::ALL {
             let key = (relation, fork);
             self.cut(key, 0);
-            self.fork_mut(key).exists = Some(false);
+            self.fork_mut(key).set_exists(false);
         }
     }
 
@@ -231,7 +142,7 @@ impl PageChains {
             relation.tablespace.0 == tablespace && relation.database.0 == database
         };
         let mut relations: Vec<RelFileLocator> =
-            self.forks.keys().map(|(relation, _)| *relation).filter(is_of_it).collect();
+            self.forks().map(|(relation, _)| *relation).filter(is_of_it).collect();
         relations.sort_unstable();
         relations.dedup();
         for relation in relations {
@@ -241,7 +152,7 @@ impl PageChains {
 
     /// All forks about which the log says anything.
     pub(super) fn forks(&self) -> impl Iterator<Item = &ForkKey> {
-        self.forks.keys()
+        self.forks.list.iter().map(|(key, _)| key)
     }
 
     /// What the log says about a fork, if anything.
@@ -250,14 +161,47 @@ impl PageChains {
     }
 
     fn fork_mut(&mut self, key: ForkKey) -> &mut ForkChanges {
-        self.forks.entry(key).or_insert_with(|| {
-            self.bytes += FORK_BYTES;
-            if is_of(&self.dropped, &key.0) {
-                ForkChanges { cut: DROPPED.cut, exists: DROPPED.exists, ..ForkChanges::default() }
-            } else {
-                ForkChanges::default()
+        let Self { forks, dropped, bytes, .. } = self;
+        forks.get_or_add(key, || {
+            *bytes += FORK_BYTES;
+            match is_of(dropped, &key.0) {
+                true => ForkChanges::of_dropped(),
+                false => ForkChanges::default(),
             }
         })
+    }
+}
+
+/// Forks by key.
+#[derive(Debug, Default)]
+struct Forks {
+    list: Vec<(ForkKey, ForkChanges)>,
+    /// Where each key is in the list.
+    places: Map<ForkKey, usize>,
+    /// Where keys are that were looked up last, by a few bits of them.
+    recent: [usize; RECENT],
+}
+
+impl Forks {
+    fn get(&self, key: &ForkKey) -> Option<&ForkChanges> {
+        self.list.get(*self.places.get(key)?).map(|(_, fork)| fork)
+    }
+
+    fn changes_mut(&mut self) -> impl Iterator<Item = &mut ForkChanges> {
+        self.list.iter_mut().map(|(_, fork)| fork)
+    }
+
+    /// The fork, which is added if it is not there.
+    fn get_or_add(&mut self, key: ForkKey, new: impl FnOnce() -> ForkChanges) -> &mut ForkChanges {
+        let bits = key.0.number as usize + 7 * key.1 as usize;
+        let recent = &mut self.recent[bits % RECENT];
+        if self.list.get(*recent).is_none_or(|(found, _)| *found != key) {
+            *recent = *self.places.entry(key).or_insert_with(|| {
+                self.list.push((key, new()));
+                self.list.len() - 1
+            });
+        }
+        &mut self.list[*recent].1
     }
 }
 
@@ -273,94 +217,9 @@ pub(super) fn cuts(truncation: &Truncation) -> impl Iterator<Item = (ForkKey, Bl
     main.into_iter().chain(map)
 }
 
-fn chain_bytes(chain: &Chain) -> u64 {
-    PAGE_BYTES + chain.links.capacity() as u64 * LINK_BYTES
-}
-
-impl ForkChanges {
-    /// The chain of a page.
-    pub(super) fn chain(&self, block: BlockNo) -> Option<&Chain> {
-        self.pages.get(&block)
-    }
-
-    /// The first block at or after `block` whose contents are not those of the file.
-    pub(super) fn next_changed(&self, block: BlockNo) -> Option<BlockNo> {
-        let chain = self.pages.range(block..).next().map(|(block, _)| *block);
-        let void = self.cut.map(|cut| cut.void_from.max(block));
-        match (chain, void) {
-            (Some(chain), Some(void)) => Some(chain.min(void)),
-            (chain, void) => chain.or(void),
-        }
-    }
-
-    /// Where the contents of a block are, if the file has it.
-    pub(crate) fn source(&self, block: BlockNo) -> PageSource {
-        match self.next_changed(block) {
-            Some(changed) if changed == block => PageSource::Log,
-            Some(changed) => PageSource::File { blocks: changed - block },
-            None => PageSource::File { blocks: BlockNo::MAX },
-        }
-    }
-
-    /// Whether the file's contents at `block` mean nothing.
-    pub(super) fn is_void(&self, block: BlockNo) -> bool {
-        self.cut.is_some_and(|cut| block >= cut.void_from)
-    }
-
-    /// The fork's length, if the file has `in_file` blocks, or doesn't exist. `None` if the fork
-    /// doesn't exist. Impossible blocks don't count.
-    pub(super) fn length(&self, in_file: Option<BlockNo>) -> Option<BlockNo> {
-        match (self.exists, in_file) {
-            (Some(false), _) | (None, None) => None,
-            _ => Some(self.reach(in_file).length),
-        }
-    }
-
-    /// The first block that the fork can't have although a record names it.
-    pub(super) fn impossible(&self, in_file: Option<BlockNo>) -> Option<BlockNo> {
-        self.length(in_file)?;
-        self.reach(in_file).impossible
-    }
-
-    /// How long the fork can be. A relation grows block by block, and each block that is used gets
-    /// into the log, so only some blocks are in neither the file nor the log: those that a server has
-    /// added in advance. A hash index doubles in one step. A longer gap comes from a record that is
-    /// wrong, and would make a relation of terabytes.
-    fn reach(&self, in_file: Option<BlockNo>) -> Reach {
-        let file = in_file.unwrap_or(0);
-        let base = self.cut.map_or(file, |cut| cut.void_from.min(file));
-        let wanted = self.cut.map_or(file, |cut| cut.length).max(self.end).max(base);
-        let known = u64::from(base) + self.pages.len() as u64;
-        let unnamed_max = UNNAMED_MIN + 2 * known;
-        if u64::from(wanted) <= u64::from(base) + unnamed_max {
-            return Reach { length: wanted, impossible: None };
-        }
-        let (mut length, mut unnamed) = (base, 0);
-        let mut impossible = None;
-        for &block in self.pages.range(base..).map(|(block, _)| block) {
-            unnamed += u64::from(block - length);
-            if unnamed > unnamed_max {
-                impossible = Some(block);
-                break;
-            }
-            length = block.saturating_add(1);
-        }
-        let cut = self.cut.map_or(0, |cut| cut.length);
-        // A server ignores a truncation to more blocks than there are.
-        if unnamed + u64::from(cut.saturating_sub(length)) <= unnamed_max {
-            length = length.max(cut);
-        }
-        Reach { length, impossible }
-    }
-
-    /// Whether the log has created (true) or removed (false) the fork last.
-    pub(crate) fn exists(&self) -> Option<bool> {
-        self.exists
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::chain_link::Part;
     use super::*;
     use trunkline_format::{Lsn, Oid};
 

@@ -12,9 +12,10 @@ use trunkline_format::{BlockNo, ClusterState, ControlFile, Lsn, Oid, PageBytes, 
 
 use super::directory::Directory;
 use super::error::ReplayError;
+use super::fork_changes::{ForkChanges, PageSource};
 use super::log_pass::{Step, pass};
 use super::options::ReplayOptions;
-use super::page_chains::{ForkChanges, ForkKey, PageSource};
+use super::page_chains::ForkKey;
 use super::page_redo::PageRedoError;
 use super::record_reader::RecordReader;
 use super::report::ReplayReport;
