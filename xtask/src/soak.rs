@@ -27,6 +27,8 @@ use record::Record;
 
 /// Number of faults that `soak faults` injects.
 const FAULTS: &str = "1000000";
+/// Number of crashes that each of the tests of `soak log-crashes` tries.
+const LOG_CRASHES: &str = "500000";
 /// Number of mutations in each of the tests that `soak mutations` runs.
 const MUTATIONS: &str = "10000000";
 /// Number of times that `soak kills` kills each command.
@@ -42,6 +44,8 @@ const USAGE: &str = "\
 usage: cargo xtask soak <name>
 
   faults           a million faults on the simulated disk, under the seeded pool workload
+  log-crashes      a million crashes of the simulated disk while sessions write the log, with lost,
+                   torn and reordered writes
   mutations        ten million mutated log records, and as many random ones, are decoded, and as
                    many mutated records and pages are given to redo
   mutants          all mutants, of which ci tries an eighth
@@ -88,6 +92,7 @@ pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
     let (name, args) = args.split_first().ok_or_else(|| Failure::usage(USAGE))?;
     let test: fn(&Checkout, &[&str]) -> Result<String, Failure> = match (*name, args) {
         ("faults", []) => |checkout, _| faults(checkout),
+        ("log-crashes", []) => |checkout, _| log_crashes(checkout),
         ("mutations", []) => |checkout, _| mutations(checkout),
         ("mutants", []) => |checkout, _| mutants::run(checkout, &[]),
         ("stress", []) => |checkout, _| stress::run(checkout),
@@ -134,6 +139,30 @@ fn faults(checkout: &Checkout) -> Result<String, Failure> {
     })?;
     match code {
         Some(0) if !totals.is_empty() => Ok(totals),
+        _ => Err(Failure::new(format!("{test} failed"))),
+    }
+}
+
+/// Crashes the simulated disk [`LOG_CRASHES`] times in each test. The build is optimised, and still checks arithmetic.
+fn log_crashes(checkout: &Checkout) -> Result<String, Failure> {
+    let test = "test --release -p trunkline-sim --test log_contract -- --nocapture crashes::";
+    let test = checkout
+        .cargo(test)
+        .env("TRUNKLINE_LOG_CRASHES", LOG_CRASHES)
+        .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")
+        .env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
+    let (mut crashes, mut tests) = (0, 0);
+    let code = test.tee(|line| {
+        // Such as "500012 crashes of the log".
+        if let Some(rest) = line.trim().strip_suffix(" crashes of the log") {
+            let number = rest.rsplit(' ').next().and_then(|number| number.parse::<u64>().ok());
+            crashes += number.unwrap_or(0);
+            tests += 1;
+        }
+        true
+    })?;
+    match code {
+        Some(0) if tests == 2 => Ok(format!("{crashes} crashes of the log in {tests} tests")),
         _ => Err(Failure::new(format!("{test} failed"))),
     }
 }

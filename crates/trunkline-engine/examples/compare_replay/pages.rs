@@ -10,6 +10,7 @@ use std::fmt;
 use std::path::Path;
 
 use trunkline_engine::Engine;
+use trunkline_engine::catalog::Catalog;
 use trunkline_engine::datadir::{DataDir, FileEntry, OpenOptions};
 use trunkline_engine::pool::{Backend, ReadError};
 use trunkline_engine::replay::{ForkKey, PageRedoError, ReplayOptions};
@@ -17,7 +18,7 @@ use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::{Relation, RelationLocator, Storage, StorageError};
 use trunkline_format::wal::redo::first_difference;
 use trunkline_format::wal::{RelFileLocator, ResourceManager};
-use trunkline_format::{BlockNo, Fork, PageBytes, PageHeader};
+use trunkline_format::{BlockNo, Fork, Oid, PageBytes, PageHeader};
 
 /// Any error; the program can only print it.
 type AnyError = Box<dyn std::error::Error>;
@@ -39,6 +40,9 @@ pub(crate) struct Compared {
     /// Pages that are newer than the log. A transaction that builds an index or rewrites a table writes pages
     /// before their records, and leaves them if it never ends.
     pub(crate) newer: u64,
+    /// Forks of other lengths in databases that the server's catalog doesn't have. If a crash interrupts the cleanup
+    /// after `CREATE DATABASE … STRATEGY FILE_COPY` has failed, the server copies the database again.
+    pub(crate) of_no_database: u64,
     /// What else differs.
     pub(crate) differences: Vec<String>,
 }
@@ -51,6 +55,9 @@ impl fmt::Display for Compared {
         }
         if self.newer > 0 {
             write!(f, ", {} newer than the log", self.newer)?;
+        }
+        if self.of_no_database > 0 {
+            write!(f, ", {} forks differ in databases that don't exist", self.of_no_database)?;
         }
         Ok(())
     }
@@ -75,6 +82,8 @@ pub(crate) fn compare(
     let (our_lengths, their_lengths) = (lengths(&ours), lengths(&theirs));
     let mut compared = Compared::default();
     let mut session = engine.session()?;
+    let catalog = Catalog::open(&theirs, &their_storage, &mut session)?;
+    let databases: BTreeSet<Oid> = catalog.databases().iter().map(|row| row.oid).collect();
     let keys: BTreeSet<&ForkKey> = our_lengths.keys().chain(their_lengths.keys()).collect();
     for key in keys {
         let (RelFileLocator { tablespace, database, number: relfilenode }, fork) = *key;
@@ -83,7 +92,9 @@ pub(crate) fn compare(
         let theirs = their_storage.relation(locator, fork);
         let [our_length, their_length] =
             [&our_lengths, &their_lengths].map(|lengths| lengths.get(key).copied());
-        if our_length != their_length {
+        if our_length != their_length && database != Oid(0) && !databases.contains(&database) {
+            compared.of_no_database += 1;
+        } else if our_length != their_length {
             compared.difference(format!(
                 "{}: {our_length:?} blocks, expected {their_length:?}",
                 theirs.path(0).display()
