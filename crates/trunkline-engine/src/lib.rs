@@ -128,7 +128,6 @@ cfg_if::cfg_if! {
         pub mod log;
         pub mod log_writer;
         mod page_reader;
-        mod durable_page;
         mod control_writer;
         pub mod recovery;
         mod waiting;

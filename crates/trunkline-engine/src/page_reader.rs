@@ -1,6 +1,6 @@
 //! Reads pages of a file into memory of its own, outside of the pool, many at a time.
 //!
-//! Recovery uses it to read the pages that records are applied to; the commit log uses it for its pages.
+//! Recovery uses it to read the pages that records are applied to.
 
 use std::io;
 

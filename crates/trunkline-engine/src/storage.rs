@@ -5,6 +5,9 @@
 //! returns an open file and the block's offset in that file. It also extends and truncates forks,
 //! and keeps track of the segments that still need an fsync.
 //!
+//! The commit log and multixacts (SLRUs) have files of their own kind, `pg_xact/0000`. They are used like those of a
+//! relation.
+//!
 //! In PostgreSQL, the relation locator is enough to identify a relation. Here a process may have
 //! several clusters open at the same time, so we assign a number to each cluster and make it part
 //! of the buffer tag.

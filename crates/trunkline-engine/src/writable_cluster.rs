@@ -3,7 +3,7 @@
 //! ```text
 //!   open ─▶ lock_file ─▶ recovery, if it was not shut down ─▶ log, engine ─▶ control file: "in production"
 //!              session:  begin ─▶ changes of pages ─▶ commit: record, flush, commit log
-//!   checkpoint ─▶ redo point ─▶ commits in progress, commit log, pages ─▶ record ─▶ control file ─▶ old segments
+//!   checkpoint ─▶ redo point ─▶ commits in progress, pages ─▶ record ─▶ control file ─▶ old segments
 //!   close ─▶ the same without anything beside it ─▶ control file: "shut down"
 //! ```
 //! | File | Question |

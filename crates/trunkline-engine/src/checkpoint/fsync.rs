@@ -23,7 +23,6 @@ use std::io;
 use std::time::Duration;
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{Class, Status, WaitRef};
-use trunkline_format::segment;
 
 /// Fsyncs in flight.
 const FSYNCS: usize = 64;
@@ -84,7 +83,7 @@ fn sync_group(
         // Read the count before issuing the fsync, because the fsync may not cover writes that
         // complete later.
         let covered = fsync.before_sync();
-        let first = segment::first_block(segment).unwrap_or_default();
+        let first = locator.first_block(segment);
         let file = match fsync.kept_file() {
             Some(file) => file,
             None => match storage.relation(locator, fork).locate(first) {

@@ -89,7 +89,7 @@ impl HeapWriter {
             let Some(locked) = locked else { return Ok(Pruned::default()) };
             let xids = xids_of(&locked);
             drop(locked);
-            states.read(&xids, session.statuses)?;
+            states.read(&xids, session)?;
             // No more than two bytes for each of the page's line pointers, and a plan for each tuple at worst.
             let sizes = (1, 1, BLOCK_SIZE as u64);
             let mut room = session.changer.room(session.backend.session(), sizes)?;

@@ -17,11 +17,12 @@ use crate::storage::{Relation, StorageError};
 
 /// Knows how transactions have ended.
 pub trait TransactionStatuses: fmt::Debug {
-    /// How a transaction has ended. A transaction that a crash has interrupted is in progress.
+    /// How a transaction has ended. A transaction that a crash has interrupted is in progress. `backend` may have to read a
+    /// page.
     ///
     /// # Errors
     /// The status could not be read.
-    fn status(&self, xid: u32) -> Result<XidStatus, StatusError>;
+    fn status(&self, backend: &mut Backend, xid: u32) -> Result<XidStatus, StatusError>;
 }
 
 /// A session with the right to change pages.
@@ -154,9 +155,9 @@ impl HeapSession<'_> {
     }
 
     /// How a transaction has ended. Must be called without room in the WAL, since the status may have to be read.
-    pub(super) fn ended(&self, xid: Option<u32>) -> Result<Option<Ended>, HeapWriteError> {
+    pub(super) fn ended(&mut self, xid: Option<u32>) -> Result<Option<Ended>, HeapWriteError> {
         let Some(xid) = xid else { return Ok(None) };
-        let status = self.statuses.status(xid);
+        let status = self.statuses.status(self.backend, xid);
         let status = status.map_err(|source| HeapWriteError::Status { xid, source })?;
         Ok(Some(Ended { xid, has_committed: status == XidStatus::Committed }))
     }

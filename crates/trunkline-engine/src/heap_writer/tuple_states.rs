@@ -19,7 +19,7 @@ use trunkline_format::transam::{
 };
 
 use super::error::HeapWriteError;
-use super::session::TransactionStatuses;
+use super::session::HeapSession;
 
 /// What is known about transactions.
 pub(super) struct TupleStates {
@@ -65,17 +65,17 @@ impl TupleStates {
         self.horizon
     }
 
-    /// Reads the statuses of transactions. No page may be locked.
+    /// Reads the statuses of transactions. No page may be locked, and a pin must be free.
     ///
     /// # Errors
     /// [`HeapWriteError::Status`].
     pub(super) fn read(
         &mut self,
         xids: &[u32],
-        statuses: &dyn TransactionStatuses,
+        session: &mut HeapSession<'_>,
     ) -> Result<(), HeapWriteError> {
         for xid in xids {
-            let status = statuses.status(*xid);
+            let status = session.statuses.status(session.backend, *xid);
             let status = status.map_err(|source| HeapWriteError::Status { xid: *xid, source })?;
             self.known.insert(*xid, status);
         }

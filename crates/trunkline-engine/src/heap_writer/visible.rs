@@ -49,7 +49,7 @@ impl HeapWriter {
                 let page = session.backend.read_lock(pin.pin.page()).map_err(cancelled)?;
                 xids_of(&page)
             };
-            states.read(&xids, session.statuses)?;
+            states.read(&xids, session)?;
             if !self.relation.storage().checksums() {
                 // The change doesn't move the page's LSN, so a write of the page waits for no commit. The commits that
                 // were just seen must not be lost any more.

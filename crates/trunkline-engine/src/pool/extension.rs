@@ -198,49 +198,96 @@ impl Backend {
         blocks: &Range<BlockNo>,
         buffers: &mut [u32],
     ) -> Result<(), WriteError> {
-        let (segment, _) = trunkline_format::segment::segment_of(blocks.start);
+        let (segment, _) = relation.segment_of(blocks.start);
         relation.segment_for_writing(segment, blocks.start)?;
         let manager = Arc::clone(self.manager());
         for (place, block) in buffers.iter_mut().zip(blocks.clone()) {
-            manager.frames().zero_empty(*place);
-            loop {
-                // The page is dirty, so the zeros will be written by the next checkpoint at the
-                // latest.
-                match manager.insert_new(tag.at(block), *place) {
-                    Insertion::Inserted => break,
-                    Insertion::Present(pinned) if pinned.state.has(flag::VALID) => {
-                        let page = self.read_lock(PinRef::new(manager.frames(), pinned.buffer));
-                        let new = page.map(|page| is_all_zero(&page));
-                        if new != Ok(true) {
-                            manager.unpin(pinned.buffer);
-                            new?;
-                            let location = relation.location(block);
-                            return Err(WriteError::UnexpectedData { location });
-                        }
-                        // Another session has read this block although it is beyond the end of the
-                        // file. Its page is all zeros, just like the one we would have added, so we
-                        // use the existing buffer.
-                        manager.unpin(*place);
-                        *place = pinned.buffer;
-                        break;
-                    }
-                    Insertion::Present(pinned) => {
-                        // Another session is reading this block, or has tried to, although it is
-                        // beyond the end of the file. That read will fail or has already failed, so
-                        // we can discard the buffer after it has ended.
-                        let io = manager.buffers().descriptor(pinned.buffer).io_in_progress();
-                        let pinned_elsewhere = io.is_some() || !manager.discard(pinned.buffer);
-                        manager.unpin(pinned.buffer);
-                        match io {
-                            Some(io) => self.sleep_for_io(io)?,
-                            None if pinned_elsewhere => thread::yield_now(),
-                            None => {}
-                        }
-                    }
-                }
+            let Some(present) = self.insert_new_page(tag.at(block), *place)? else { continue };
+            let page = self.read_lock(PinRef::new(manager.frames(), present));
+            let new = page.map(|page| is_all_zero(&page));
+            if new != Ok(true) {
+                manager.unpin(present);
+                new?;
+                let location = relation.location(block);
+                return Err(WriteError::UnexpectedData { location });
             }
+            // Another session has read this block although it is beyond the end of the file. Its
+            // page is all zeros, just like the one we would have added, so we use the existing
+            // buffer.
+            manager.unpin(*place);
+            *place = present;
         }
         Ok(())
+    }
+
+    /// Adds a page of zeros to the pool, in a buffer that the caller has allocated. If the page
+    /// already has a valid buffer, returns that one instead, pinned.
+    fn insert_new_page(&mut self, tag: BufferTag, buffer: u32) -> Result<Option<u32>, WriteError> {
+        let manager = Arc::clone(self.manager());
+        manager.frames().zero_empty(buffer);
+        loop {
+            // The page is dirty, so the zeros will be written by the next checkpoint at the latest.
+            let pinned = match manager.insert_new(tag, buffer) {
+                Insertion::Inserted => return Ok(None),
+                Insertion::Present(pinned) => pinned,
+            };
+            if pinned.state.has(flag::VALID) {
+                return Ok(Some(pinned.buffer));
+            }
+            // Another session is reading this block, or has tried to, although it is beyond the end
+            // of the file. That read will fail or has already failed, so we can discard the buffer
+            // after it has ended.
+            let io = manager.buffers().descriptor(pinned.buffer).io_in_progress();
+            let pinned_elsewhere = io.is_some() || !manager.discard(pinned.buffer);
+            manager.unpin(pinned.buffer);
+            match io {
+                Some(io) => self.sleep_for_io(io)?,
+                None if pinned_elsewhere => thread::yield_now(),
+                None => {}
+            }
+        }
+    }
+
+    /// Pins a page that is about to be overwritten, without reading it (PostgreSQL's
+    /// `RBM_ZERO_AND_LOCK`). Creates the file of its segment if necessary. If the page isn't in the
+    /// pool, a page of zeros is added; otherwise the page is left as it is.
+    ///
+    /// `choose` returns the block, with a guard, while which exists the page in the file is not
+    /// needed. It may wait for another session's guard, since the session has no staged I/O and its
+    /// pin is reserved: the holder of the guard doesn't have to wait for a pin. The caller must
+    /// lock the page and overwrite it before it drops the guard.
+    ///
+    /// # Errors
+    /// As for [`Backend::extend`].
+    pub(crate) fn pin_to_overwrite<G>(
+        &mut self,
+        relation: &Relation,
+        choose: impl FnOnce() -> Option<(BlockNo, G)>,
+    ) -> Result<Option<(BlockNo, Pin, G)>, WriteError> {
+        self.count_for(relation);
+        let (manager, id) = (Arc::clone(self.manager()), self.session_id());
+        self.sleep_for_pin().map_err(WriteError::waiting_for_buffer)?;
+        self.session().submit();
+        let Some((block, guard)) = choose() else {
+            manager.limits().give_back(id, 1);
+            return Ok(None);
+        };
+        let found = self.find_or_add(relation, block);
+        let buffer = found.inspect_err(|_| manager.limits().give_back(id, 1))?;
+        Ok(Some((block, Pin::new(&manager, id, buffer), guard)))
+    }
+
+    /// Pins a page if it is in the pool, or adds a page of zeros. The caller must have reserved the
+    /// pin.
+    fn find_or_add(&mut self, relation: &Relation, block: BlockNo) -> Result<u32, WriteError> {
+        let (segment, _) = relation.segment_of(block);
+        relation.segment_for_writing(segment, block)?;
+        let allocated = self.allocate_for_new(1, None)?[0];
+        let inserted = self.insert_new_page(BufferTag::of(relation, block), allocated);
+        if !matches!(inserted, Ok(None)) {
+            self.manager().unpin(allocated);
+        }
+        Ok(inserted?.unwrap_or(allocated))
     }
 
     /// Writes the new pages. They are all zeros, unless another session has already filled one of

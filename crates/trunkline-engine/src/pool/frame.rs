@@ -32,7 +32,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{DefineError, Io, Lease, Payload, Slots, WaitRef, prefetch};
-use trunkline_format::{BLOCK_SIZE, PageBytes};
+use trunkline_format::{BLOCK_SIZE, Lsn, PageBytes};
 
 /// A pool's buffers with their frames. Buffer n uses the lease's n-th frame.
 #[derive(Debug)]
@@ -361,6 +361,17 @@ impl PageMut<'_> {
         let cluster = self.frames.buffers.tag(self.buffer).cluster();
         assert!(self.frames.clusters.is_writable(cluster), "a page of a read-only cluster changed");
         self.frames.buffers.word(self.buffer).mark_dirty();
+    }
+
+    /// Raises the LSN of a page that has no header: the page is written only when the WAL is durable up to there. For a page
+    /// with a header, set the LSN in the header.
+    ///
+    /// # Panics
+    /// If the page has a header.
+    pub(crate) fn raise_lsn(&mut self, lsn: Lsn) {
+        let descriptor = self.frames.buffers.descriptor(self.buffer);
+        assert!(!descriptor.tag().has_header(), "the LSN of this page is in its header");
+        descriptor.raise_lsn(lsn);
     }
 }
 

@@ -22,9 +22,9 @@ pub struct BufferRow {
     pub bufferid: u32,
     /// Number of the cluster ([`crate::storage::Storage::number`]).
     pub cluster: u16,
-    /// The relation.
+    /// The relation, or the SLRU ([`RelationLocator::slru`]).
     pub relation: RelationLocator,
-    /// The fork.
+    /// The fork. An SLRU has only the main fork.
     pub fork: Fork,
     /// The block.
     pub block: BlockNo,

@@ -43,13 +43,15 @@ impl BackendType {
     }
 }
 
-/// Kind of relation (`pg_stat_io.object`).
+/// Kind of the files (`pg_stat_io.object`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum IoObject {
     /// Permanent and unlogged relations, in the shared pool.
     Relation,
     /// Temporary relations, in a session's own pool.
     TempRelation,
+    /// The commit log and multixacts, in the shared pool. PostgreSQL has them in `pg_stat_slru` instead.
+    Slru,
 }
 
 impl IoObject {
@@ -58,6 +60,7 @@ impl IoObject {
         match self {
             IoObject::Relation => "relation",
             IoObject::TempRelation => "temp relation",
+            IoObject::Slru => "slru",
         }
     }
 }
@@ -67,13 +70,13 @@ impl IoObject {
 pub struct IoKey {
     /// Kind of session.
     pub backend: BackendType,
-    /// Kind of relation.
+    /// Kind of the files.
     pub object: IoObject,
     /// Access strategy.
     pub context: Strategy,
     /// Number of the cluster ([`crate::storage::Storage::number`]).
     pub cluster: u16,
-    /// The relation.
+    /// The relation or SLRU.
     pub relation: RelationLocator,
 }
 
@@ -219,7 +222,8 @@ impl Statistics {
         cluster: u16,
         relation: RelationLocator,
     ) -> IoKey {
-        IoKey { backend, object: self.object, context, cluster, relation }
+        let object = relation.slru().map_or(self.object, |_| IoObject::Slru);
+        IoKey { backend, object, context, cluster, relation }
     }
 
     fn cell(&self, key: IoKey) -> Arc<Cell> {

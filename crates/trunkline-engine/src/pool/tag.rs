@@ -8,9 +8,10 @@
 //! ```
 //!
 //! A tag is PostgreSQL's `BufferTag` with three additional fields. Because of the cluster number,
-//! one pool can serve several data directories. The kind allows for pages that don't belong to any
-//! relation (commit log, multixacts) and for pages that exist only in memory. The owner field is
-//! zero, unless the page is private to one session, in which case no other session may see it.
+//! one pool can serve several data directories. The kind separates pages of relations from those of
+//! SLRUs (commit log, multixacts), which have no header. Their LSN is in the buffer's descriptor.
+//! The owner field is zero, unless the page is private to one session, in which case no other
+//! session may see it.
 //!
 //! The descriptor stores the three words as atomics, so that a lookup can compare them without
 //! taking a lock. This means that a lookup may see a mixture of the old and the new tag, and must
@@ -21,6 +22,9 @@ use trunkline_format::{BlockNo, Fork, Oid};
 
 /// Kind of a tag: a block of a relation's fork.
 const RELATION: u64 = 1;
+
+/// Kind of a tag: a page of an SLRU.
+const SLRU: u64 = 2;
 
 /// Number of blocks whose buckets are next to each other. A bucket has four bytes, and a cache line
 /// 64.
@@ -35,16 +39,22 @@ pub(crate) struct BufferTag {
 impl BufferTag {
     /// The tag of a block of a relation.
     pub(crate) fn of(relation: &Relation, block: BlockNo) -> Self {
-        let RelationLocator { tablespace, database, relfilenode } = relation.locator();
+        let locator @ RelationLocator { tablespace, database, relfilenode } = relation.locator();
+        let kind = if locator.slru().is_some() { SLRU } else { RELATION };
         let cluster = u64::from(relation.storage().number());
         let fork = relation.fork() as u64;
         Self {
             words: [
-                RELATION << 56 | fork << 48 | cluster << 32 | u64::from(tablespace.0),
+                kind << 56 | fork << 48 | cluster << 32 | u64::from(tablespace.0),
                 u64::from(database.0) << 32 | u64::from(relfilenode),
                 u64::from(block),
             ],
         }
+    }
+
+    /// Whether the page begins with a header, with an LSN and a checksum.
+    pub(crate) fn has_header(self) -> bool {
+        self.words[0] >> 56 != SLRU
     }
 
     /// The tag of another block of the same fork.

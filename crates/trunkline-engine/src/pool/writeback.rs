@@ -35,7 +35,6 @@ use trunkline_aio::facade::Arc;
 use trunkline_aio::{
     Callback, Cancelled, Class, Completion, Outcome, Payload, Session, Status, WaitRef,
 };
-use trunkline_format::segment::segment_of;
 use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
 
 /// Maximum number of ranges in flight.
@@ -280,7 +279,7 @@ impl WritebackQueue {
             }
             let Some(errno) = error_of(outcome) else { continue };
             // The path is missing only if the cluster was closed.
-            let path = relation.map(|of| of.path(segment_of(first.block()).0));
+            let path = relation.map(|of| of.path(of.segment_of(first.block()).0));
             self.failure.get_or_insert(WriteError::Sync {
                 location: Location::new(path.unwrap_or_default()),
                 source: io::Error::from_raw_os_error(errno),
@@ -305,7 +304,7 @@ impl WritebackQueue {
 fn merged(ranges: &[(BufferTag, u32)]) -> impl Iterator<Item = (BufferTag, u32)> + '_ {
     let close = |(one, blocks): &(BufferTag, u32), (next, _): &(BufferTag, u32)| {
         let gap = next.block().saturating_sub(one.block().saturating_add(*blocks));
-        let segments = [one, next].map(|tag| segment_of(tag.block()).0);
+        let segments = [one, next].map(|tag| tag.locator().segment_of(tag.block()).0);
         one.same_fork(*next) && segments[0] == segments[1] && gap <= GAP_MAX
     };
     ranges.chunk_by(close).map(|run| {

@@ -16,7 +16,7 @@ use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, SEGMENT_BLOCKS};
 use super::error::RecoveryError;
 use crate::location::Location;
 use crate::replay::{ForkKey, Replay};
-use crate::storage::{Relation, Storage, StorageError, WritableFiles};
+use crate::storage::{Relation, RelationLocator, Storage, StorageError, WritableFiles};
 
 /// The most blocks of a piece: 32 MB. All of its pages are built together, in memory.
 const PIECE: u32 = 4096;
@@ -95,6 +95,12 @@ impl Plan {
             let (locator, fork) = key;
             if fork == Fork::Init {
                 return Err(RecoveryError::Unsupported { what: "unlogged tables in its log" });
+            }
+            if RelationLocator::from(locator).slru().is_some() {
+                // A record must not change the commit log as if it were a table.
+                return Err(RecoveryError::Unsupported {
+                    what: "a table without a tablespace in its log",
+                });
             }
             plan.add(replay, &storage.relation(locator.into(), fork), key, &**files)?;
         }

@@ -8,7 +8,6 @@
 
 use trunkline_aio::{Call, File, Session};
 use trunkline_format::BlockNo;
-use trunkline_format::segment::segment_of;
 
 use super::error::StorageError;
 use super::file_table::Key;
@@ -71,7 +70,7 @@ impl SegmentOpener {
             ReplayedPlace::NotBuilt => {
                 let theirs = relation.clone();
                 let build = move || theirs.locate(block).map(|located| located.file);
-                let key = relation.key(segment_of(block).0);
+                let key = relation.key(relation.segment_of(block).0);
                 self.call(session, relation, (key, Some(block)), build)?;
                 // If it is built by now, it is found.
                 match relation.place(built, block)? {
@@ -89,7 +88,7 @@ impl SegmentOpener {
         relation: &Relation,
         block: BlockNo,
     ) -> Result<Option<Located>, StorageError> {
-        let key = relation.key(segment_of(block).0);
+        let key = relation.key(relation.segment_of(block).0);
         if let Some(file) = relation.storage().table().find(&key) {
             return relation.locate_in(block, || Ok(file)).map(Some);
         }

@@ -17,6 +17,9 @@
 //!   blocks. The blocks of the failed session then remain in the fork as zeroed pages, because we
 //!   can only release blocks at the end of the fork.
 //!
+//! The files of an SLRU are used through a [`Relation`] too ([`RelationLocator::slru`]). They have one fork, and they are
+//! neither extended in the way above nor truncated.
+//!
 //! Truncation and removal each have two parts. The first part (`prepare_truncate`,
 //! `prepare_remove`) changes nothing, so it can safely fail. The second part runs after the pool
 //! has invalidated the pages. If the second part fails, we return [`StorageError::Damaged`],
@@ -29,8 +32,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use trunkline_aio::File;
-use trunkline_format::segment::{LAST_SEGMENT, segment_of};
-use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, RelationFile, SEGMENT_BLOCKS};
+use trunkline_format::segment::LAST_SEGMENT;
+use trunkline_format::transam::Slru;
+use trunkline_format::transam::multixact::MultixactLayout;
+use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, PgVersion, RelationFile};
 
 use super::cluster::Storage;
 use super::error::StorageError;
@@ -45,7 +50,7 @@ pub struct Located {
     pub file: File,
     /// The block's offset in the segment, in bytes.
     pub offset: u64,
-    /// Number of blocks from this block to the end of a full segment, from 1 to [`SEGMENT_BLOCKS`].
+    /// Number of blocks from this block to the end of a full segment, at least 1.
     /// A single I/O must not be longer than that. Note that the file may currently be shorter.
     pub blocks_left: u32,
 }
@@ -71,6 +76,11 @@ impl Storage {
     pub fn relation(&self, locator: RelationLocator, fork: Fork) -> Relation {
         Relation::new(self.clone(), locator, fork)
     }
+
+    /// The pages of an SLRU of a cluster that we write, which has the layout of version 18.
+    pub(crate) fn slru(&self, slru: Slru) -> Relation {
+        self.relation(RelationLocator::of_slru(slru), Fork::Main)
+    }
 }
 
 impl Relation {
@@ -95,6 +105,10 @@ impl Relation {
 
     /// A segment file's path, starting with the data directory's path.
     pub fn path(&self, segment: u32) -> PathBuf {
+        if let Some(slru) = self.locator.slru() {
+            let layout = MultixactLayout::of(PgVersion::V18);
+            return self.storage.root().join(slru.path(layout, segment.into()));
+        }
         let relfilenode = self.locator.relfilenode;
         let file = RelationFile { relfilenode, fork: self.fork, segment };
         self.storage.directory(&self.locator).join(file.to_string())
@@ -111,13 +125,13 @@ impl Relation {
                 }
                 break;
             };
-            let most = u64::from(blocks_after(blocks)) * BLOCK_SIZE as u64;
+            let most = u64::from(self.locator.blocks_left(blocks)) * BLOCK_SIZE as u64;
             if bytes > most {
                 return Err(StorageError::TooLong { path: self.path(segment), bytes, most });
             }
             let in_segment = (bytes / BLOCK_SIZE as u64) as u32;
             blocks += in_segment;
-            if in_segment < SEGMENT_BLOCKS {
+            if in_segment < self.locator.segment_blocks() {
                 break;
             }
         }
@@ -136,7 +150,12 @@ impl Relation {
 
     /// [`Relation::locate`] in the fork's own file, whatever the log says.
     pub(crate) fn locate_file(&self, block: BlockNo) -> Result<Located, StorageError> {
-        self.locate_in(block, || self.segment_file(segment_of(block).0, block, false))
+        self.locate_in(block, || self.segment_file(self.segment_of(block).0, block, false))
+    }
+
+    /// The segment that contains `block`, and the block's byte offset in the segment's file.
+    pub(crate) fn segment_of(&self, block: BlockNo) -> (u32, u64) {
+        self.locator.segment_of(block)
     }
 
     /// [`Relation::locate`] in the file that `open` returns.
@@ -145,17 +164,17 @@ impl Relation {
         block: BlockNo,
         open: impl FnOnce() -> Result<File, StorageError>,
     ) -> Result<Located, StorageError> {
-        let blocks_left = blocks_after(block);
+        let blocks_left = self.locator.blocks_left(block);
         if blocks_left == 0 {
             let location = self.location(block);
             return Err(StorageError::BeyondEnd { location, blocks: BlockNo::MAX });
         }
-        Ok(Located { file: open()?, offset: segment_of(block).1, blocks_left })
+        Ok(Located { file: open()?, offset: self.segment_of(block).1, blocks_left })
     }
 
     /// Whether the file of the segment containing `block` is open.
     pub(super) fn is_file_open(&self, block: BlockNo) -> bool {
-        self.storage.table().peek(&self.key(segment_of(block).0)).is_some()
+        self.storage.table().peek(&self.key(self.segment_of(block).0)).is_some()
     }
 
     /// Whether `file` is still the file of the segment containing `block`, according to the
@@ -166,7 +185,7 @@ impl Relation {
             // Nothing is removed from a cluster that is only read.
             return true;
         }
-        let found = self.storage.table().peek(&self.key(segment_of(block).0));
+        let found = self.storage.table().peek(&self.key(self.segment_of(block).0));
         found.is_none_or(|found| found.id() == file.id())
     }
 
@@ -236,7 +255,7 @@ impl Relation {
         };
         let mut ends = ends.lock();
         let end = ends.entry((self.locator, self.fork)).or_insert(end);
-        let count = count.min(blocks_after(*end));
+        let count = count.min(self.locator.blocks_left(*end));
         if count == 0 {
             let location = self.location(*end);
             return Err(StorageError::BeyondEnd { location, blocks: BlockNo::MAX });
@@ -264,7 +283,7 @@ impl Relation {
     /// # Errors
     /// [`StorageError`]; `EOPNOTSUPP` if the caller must write zeros instead.
     pub(crate) fn allocate(&self, blocks: &Range<BlockNo>) -> Result<(), StorageError> {
-        let (segment, offset) = segment_of(blocks.start);
+        let (segment, offset) = self.segment_of(blocks.start);
         let file = self.segment_for_writing(segment, blocks.start)?;
         let length = u64::from(blocks.end - blocks.start) * BLOCK_SIZE as u64;
         let allocated = self.storage.writer()?.allocate(&file, offset, length);
@@ -289,7 +308,7 @@ impl Relation {
         // Every session must therefore check for this before it writes to the segment.
         let is_new =
             || Ok::<_, StorageError>(segment > 0 && self.segment_length(segment)? == Some(0));
-        if block.is_multiple_of(SEGMENT_BLOCKS) || is_new()? {
+        if block.is_multiple_of(self.locator.segment_blocks()) || is_new()? {
             self.fill_up(segment)?;
             self.sync_directory(&self.path(segment))?;
         }
@@ -302,11 +321,11 @@ impl Relation {
     /// see the blocks in the new segment.
     fn fill_up(&self, segment: u32) -> Result<(), StorageError> {
         let Some(before) = segment.checked_sub(1) else { return Ok(()) };
-        let full = u64::from(SEGMENT_BLOCKS) * BLOCK_SIZE as u64;
+        let full = u64::from(self.locator.segment_blocks()) * BLOCK_SIZE as u64;
         if self.segment_length(before)?.is_none_or(|bytes| bytes >= full) {
             return Ok(());
         }
-        let file = self.segment_file(before, before * SEGMENT_BLOCKS, false)?;
+        let file = self.segment_file(before, self.locator.first_block(before), false)?;
         let filled = self.storage.writer()?.truncate(&file, full);
         self.storage.pending_fsyncs().note((self.locator, self.fork, before));
         filled.map_err(|source| StorageError::Io {
@@ -333,7 +352,7 @@ impl Relation {
         if blocks >= self.file_blocks()?.max(given.unwrap_or_default()) {
             return Ok(None);
         }
-        let (last, offset) = segment_of(blocks);
+        let (last, offset) = self.segment_of(blocks);
         let mut segments = Vec::new();
         for segment in last..=LAST_SEGMENT {
             if self.segment_length(segment)?.is_none() {
@@ -447,7 +466,7 @@ impl Relation {
 
     /// A block's location, for an error.
     pub fn location(&self, block: BlockNo) -> Location {
-        Location::new(self.path(segment_of(block).0)).at_block(block)
+        Location::new(self.path(self.segment_of(block).0)).at_block(block)
     }
 
     /// The segment's key in the open-file table.
@@ -523,12 +542,6 @@ fn is_loss(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_none_or(|errno| !of_open.contains(&errno))
 }
 
-/// Number of blocks from `block` to the end of its segment. The last segment that a fork can have
-/// is one block shorter than the others, because `InvalidBlockNumber` isn't a valid block number.
-fn blocks_after(block: BlockNo) -> u32 {
-    (SEGMENT_BLOCKS - block % SEGMENT_BLOCKS).min(BlockNo::MAX - block)
-}
-
 impl fmt::Debug for Relation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Relation({}, {}, {})", self.storage.number(), self.locator, self.fork)
@@ -564,20 +577,6 @@ mod tests {
         ] {
             let found = check_direct("/none/16384".into(), is_direct, alignment);
             assert_eq!(found.err().map(|e| e.to_string()).as_deref(), expected, "{alignment}");
-        }
-    }
-
-    #[test]
-    fn blocks_to_the_end_of_a_segment() {
-        for (block, left) in [
-            (0, 131_072),
-            (131_071, 1),
-            (131_072, 131_072),
-            (LAST_SEGMENT * SEGMENT_BLOCKS, 131_071),
-            (BlockNo::MAX - 1, 1),
-            (BlockNo::MAX, 0),
-        ] {
-            assert_eq!(blocks_after(block), left, "block {block}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   CHECKPOINT_REDO     from here on, the first change of a page is logged with an image
-//!   counters, commits in progress, commit log, pages
+//!   counters, commits in progress, pages, of the commit log too
 //!   CHECKPOINT_ONLINE   flushed
 //!   control file        redo would now start at CHECKPOINT_REDO
 //!   segments before it are recycled or removed
@@ -13,7 +13,6 @@ use trunkline_format::{ClusterState, ControlFile};
 
 use super::error::WritableClusterError;
 use super::session::WriteSession;
-use super::shared::{CheckpointState, Shared};
 use crate::checkpoint::CheckpointReport;
 use crate::log::Log;
 use crate::log_writer::LogWriterError;
@@ -39,7 +38,7 @@ impl WriteSession {
         if !shared.commit_gate.wait_for_earlier() {
             return Err(WritableClusterError::PanickedCommit);
         }
-        let report = self.write_all(&mut state)?;
+        let report = shared.engine.checkpoint(&mut self.backend)?;
         let mut room = self.changer.room(self.backend.session(), (1, 0, RECORD))?;
         let place = self.changer.inserter().end_checkpoint(&mut room, &checkpoint)?;
         drop(room);
@@ -62,7 +61,7 @@ impl WriteSession {
         }
         shared.log.insert_no_more_fillers(self.backend.session())?;
         let redo = shared.log.next_record();
-        let report = self.write_all(&mut state)?;
+        let report = shared.engine.checkpoint(&mut self.backend)?;
         let mut room = self.changer.room(self.backend.session(), (1, 0, RECORD))?;
         // A change that came since is before the record, but may not be in the files.
         let checkpoint = shared.counters(&state.control.checkpoint, redo, true);
@@ -75,15 +74,5 @@ impl WriteSession {
         // The next start removes all segments after the end, so recycling would be in vain.
         shared.log.remove_before(place.start)?;
         Ok(report)
-    }
-
-    /// Writes the commit log and all dirty pages.
-    fn write_all(
-        &mut self,
-        state: &mut CheckpointState,
-    ) -> Result<CheckpointReport, WritableClusterError> {
-        let Shared { log, commit_log, engine, .. } = &*self.shared;
-        commit_log.write_dirty(self.backend.session(), &mut state.lane, log)?;
-        Ok(engine.checkpoint(&mut self.backend)?)
     }
 }

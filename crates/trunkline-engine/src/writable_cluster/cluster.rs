@@ -32,8 +32,8 @@ use crate::storage::{KernelFiles, Layout, WritableFiles};
 const LANE_BYTES: usize = 256 << 10;
 /// The least `wal_buffers` in bytes. A record takes up to half of them: a split of a B-tree page has four images.
 const WAL_BUFFERS_MIN: u32 = 128 << 10;
-/// Lanes besides those of flushes: creation of segments, control file, commit log, and one to spare.
-const OTHER_LANES: usize = 4;
+/// Lanes besides those of flushes: creation of segments, control file, and one to spare.
+const OTHER_LANES: usize = 3;
 
 /// A cluster that [`crate::new_cluster`] has made, open for writing. If it is dropped without
 /// [`WritableCluster::close`], the next one that opens it recovers it.
@@ -64,13 +64,14 @@ impl WritableCluster {
             .writable_files(Arc::clone(&files))
             .log(Arc::clone(&log))
             .open()?;
-        let commit_log = CommitLog::open(&aio, &files, root, control.checkpoint.next_xid as u32)?;
+        let storage = engine.writable_storage(root, Layout::of(&control));
+        let mut session = engine.session()?;
+        let next_xid = control.checkpoint.next_xid as u32;
+        let commit_log = CommitLog::open(&storage, &mut session, next_xid)?;
+        engine.checkpoint(&mut session)?;
+        drop(session);
         let writer = ControlWriter::new(&files, root);
         let mut checkpoint = CheckpointState { control, writer, lane: Lane::new(&aio)? };
-        // Before XIDs are assigned: redo after a crash would not know that their bits were cleared.
-        let mut session = engine.session()?;
-        commit_log.write_dirty(session.session(), &mut checkpoint.lane, &log)?;
-        drop(session);
         // From here on, a crash needs a recovery. The WAL that it needs begins at the shutdown checkpoint.
         checkpoint.write(control)?;
         let flusher = LogFlusher::start(&aio, &log, options.wal_writer_delay);
@@ -80,7 +81,7 @@ impl WritableCluster {
             commit_log,
             commit_gate: CommitGate::new(),
             ids: Ids::new(&control.checkpoint),
-            storage: engine.writable_storage(root, Layout::of(&control)),
+            storage,
             engine,
             log,
         };

@@ -10,6 +10,7 @@ use crate::checkpoint::CheckpointError;
 use crate::datadir::Server;
 use crate::engine::EngineError;
 use crate::log_writer::LogWriterError;
+use crate::pool::{ReadError, WriteError};
 use crate::recovery::RecoveryError;
 use crate::storage::StorageError;
 
@@ -42,6 +43,12 @@ pub enum WritableClusterError {
     /// Pages can't be written.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// A page of the commit log can't be read.
+    #[error(transparent)]
+    CommitLog(#[from] ReadError),
+    /// The commit log can't be extended by a page.
+    #[error(transparent)]
+    NextPage(#[from] WriteError),
     /// A relation can't be created.
     #[error(transparent)]
     Storage(#[from] StorageError),

@@ -22,6 +22,17 @@ struct Next {
     oids_left: u32,
 }
 
+impl Next {
+    /// The page of the commit log that begins with the next XID. After a wraparound, the first page begins with the first
+    /// normal XID.
+    fn page(self) -> Option<u32> {
+        let xid = self.xid as u32;
+        let is_first =
+            xid.is_multiple_of(XIDS_PER_PAGE) || xid == FIRST_NORMAL_XID && self.xid >> 32 > 0;
+        is_first.then_some(xid / XIDS_PER_PAGE)
+    }
+}
+
 /// The counters.
 #[derive(Debug)]
 pub(super) struct Ids {
@@ -36,16 +47,21 @@ impl Ids {
         Self { oldest_xid: checkpoint.oldest_xid, next: Mutex::new(next) }
     }
 
+    /// The page of the commit log that begins with the next XID, if that is the first of its page.
+    pub(super) fn next_page(&self) -> Option<u32> {
+        self.next.lock().page()
+    }
+
     /// Assigns an XID. If it is the first on its page of the commit log, `begin_page` is called before another session
-    /// can get an XID of that page. A checkpoint that reads the counters waits for that, since the lock is held:
-    /// otherwise, its redo point could come after the record, and the page would not be in memory yet.
+    /// can get an XID of that page. If it returns false, it has done nothing, since this is not the page that it was prepared
+    /// for, and no XID is assigned.
     ///
     /// # Errors
     /// [`WritableClusterError::XidsExhausted`], or the error of `begin_page`. No XID was assigned.
     pub(super) fn assign_xid(
         &self,
-        begin_page: impl FnOnce(u32) -> Result<(), WritableClusterError>,
-    ) -> Result<u32, WritableClusterError> {
+        begin_page: impl FnOnce(u32) -> Result<bool, WritableClusterError>,
+    ) -> Result<Option<u32>, WritableClusterError> {
         let mut next = self.next.lock();
         let xid = next.xid as u32;
         let distance = u64::from(xid.wrapping_sub(self.oldest_xid));
@@ -55,14 +71,16 @@ impl Ids {
                 oldest: self.oldest_xid,
             });
         }
-        if xid.is_multiple_of(XIDS_PER_PAGE) || xid == FIRST_NORMAL_XID && next.xid >> 32 > 0 {
-            begin_page(xid / XIDS_PER_PAGE)?;
+        if let Some(page) = next.page()
+            && !begin_page(page)?
+        {
+            return Ok(None);
         }
         next.xid += 1;
         if (next.xid as u32) < FIRST_NORMAL_XID {
             next.xid += u64::from(FIRST_NORMAL_XID - next.xid as u32);
         }
-        Ok(xid)
+        Ok(Some(xid))
     }
 
     /// Assigns an OID. `log` must log the given OID (`XLOG_NEXTOID`): those below it may be in use. It is called before the

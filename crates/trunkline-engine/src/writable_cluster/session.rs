@@ -63,17 +63,26 @@ impl WriteSession {
     /// # Errors
     /// [`WritableClusterError`].
     pub fn begin(&mut self) -> Result<Transaction, WritableClusterError> {
-        let mut room = self.changer.room(self.backend.session(), (1, 0, 8))?;
-        let (shared, inserter) = (&self.shared, self.changer.inserter());
-        let xid = shared.ids.assign_xid(|page| {
-            let page = u64::from(page);
-            let main_data: &[&[u8]] = &[&page.to_le_bytes()];
-            let record = NewRecord::plain(number::CLOG, ZERO_PAGE, 0, main_data);
-            let place = inserter.insert(&mut room, &record)?;
-            shared.commit_log.begin_page(page, place.end);
-            Ok(())
-        })?;
-        Ok(Transaction { xid })
+        loop {
+            let (shared, backend) = (&self.shared, &mut self.backend);
+            let next_page = shared.commit_log.next_page(backend, || shared.ids.next_page())?;
+            let mut room = self.changer.room(backend.session(), (1, 0, 8))?;
+            let mut locked = next_page.as_ref().map(|next| next.lock(backend)).transpose()?;
+            let inserter = self.changer.inserter();
+            let assigned = shared.ids.assign_xid(|page| {
+                let Some((_, bytes)) = locked.as_mut().filter(|(locked, _)| *locked == page) else {
+                    return Ok(false);
+                };
+                let main_data: &[&[u8]] = &[&u64::from(page).to_le_bytes()];
+                let record = NewRecord::plain(number::CLOG, ZERO_PAGE, 0, main_data);
+                let place = inserter.insert(&mut room, &record)?;
+                bytes.raise_lsn(place.end);
+                Ok(true)
+            })?;
+            if let Some(xid) = assigned {
+                return Ok(Transaction { xid });
+            }
+        }
     }
 
     /// Commits a transaction. Returns the end of its record.
@@ -104,7 +113,7 @@ impl WriteSession {
         (operation, status): (u8, XidStatus),
         durability: Durability,
     ) -> Result<Lsn, WritableClusterError> {
-        let place = self.shared.commit_log.reserve(xid)?;
+        let place = self.shared.commit_log.reserve(&mut self.backend, xid)?;
         let mut room = self.changer.room(self.backend.session(), (1, 0, 8))?;
         let time = clock::unix_micros() - UNIX_TO_2000_S * 1_000_000;
         let main_data: &[&[u8]] = &[&time.to_le_bytes()];
@@ -122,7 +131,7 @@ impl WriteSession {
             return Err(failure.into());
         }
         let is_durable = durability == Durability::Now && flushed.is_ok();
-        place.set(status, if is_durable { Lsn(0) } else { end });
+        place.set(&mut self.backend, status, if is_durable { Lsn(0) } else { end });
         drop(in_commit);
         match flushed {
             Ok(()) => Ok(end),
@@ -133,9 +142,9 @@ impl WriteSession {
     /// How a transaction has ended, or that it is in progress or was interrupted by a crash.
     ///
     /// # Errors
-    /// [`WritableClusterError::File`].
-    pub fn status(&self, xid: u32) -> Result<XidStatus, WritableClusterError> {
-        self.shared.commit_log.status(xid)
+    /// [`WritableClusterError::CommitLog`].
+    pub fn status(&mut self, xid: u32) -> Result<XidStatus, WritableClusterError> {
+        self.shared.commit_log.status(&mut self.backend, xid)
     }
 
     /// A number that no relation of this database in this tablespace has (`GetNewRelFileNumber`).

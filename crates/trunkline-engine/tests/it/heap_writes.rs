@@ -145,7 +145,7 @@ impl Table {
         for (block, page) in (0..).zip(self.pages(&relation)) {
             for row in heap_rows(&page) {
                 let row = row.expect("sound");
-                if is_visible(&row, &self.session) {
+                if is_visible(&row, &mut self.session) {
                     let number = row.data().first_chunk().expect("four bytes");
                     found.push((block, row.item(), i32::from_le_bytes(*number)));
                 }
@@ -167,7 +167,7 @@ impl Table {
             for row in heap_rows(&page) {
                 let row = row.expect("sound");
                 if is_all_visible(&page) {
-                    assert!(is_visible(&row, &self.session), "block {block}, {}", row.item());
+                    assert!(is_visible(&row, &mut self.session), "block {block}, {}", row.item());
                 }
                 if bits.all_frozen {
                     let is_frozen = row.infomask() & XMIN_FROZEN == XMIN_FROZEN;
@@ -178,8 +178,8 @@ impl Table {
     }
 }
 
-fn is_visible(row: &HeapTuple<'_>, session: &WriteSession) -> bool {
-    let has_committed = |xid| session.status(xid).expect("known") == XidStatus::Committed;
+fn is_visible(row: &HeapTuple<'_>, session: &mut WriteSession) -> bool {
+    let mut has_committed = |xid| session.status(xid).expect("known") == XidStatus::Committed;
     let is_frozen = row.infomask() & XMIN_FROZEN == XMIN_FROZEN;
     let is_deleted = row.infomask() & XMAX_INVALID == 0
         && !is_only_locked(row.infomask())

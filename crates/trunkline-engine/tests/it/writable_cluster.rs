@@ -3,9 +3,11 @@
 
 use std::path::Path;
 
+use trunkline_aio::facade::{Arc, Mutex, thread};
 use trunkline_engine::heap_writer::{HeapWriteError, HeapWriter};
 use trunkline_engine::log_writer::LogWriterError;
 use trunkline_engine::new_cluster::{self, NewClusterOptions};
+use trunkline_engine::pool::IoObject;
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::RelationLocator;
 use trunkline_engine::writable_cluster::{
@@ -14,7 +16,7 @@ use trunkline_engine::writable_cluster::{
 use trunkline_format::page::line_pointers;
 use trunkline_format::transam::XidStatus;
 use trunkline_format::wal::SegmentSize;
-use trunkline_format::{HeapTuple, Oid, Tid, TupleBuilder};
+use trunkline_format::{Fork, HeapTuple, Oid, Tid, TupleBuilder};
 
 pub(crate) fn options(data: &Path) -> WritableClusterOptions {
     let mut settings = Settings::default();
@@ -133,7 +135,7 @@ fn what_was_committed_is_there_after_a_crash_and_after_a_shutdown() {
     assert!(report.records > 100 && report.pages > 1, "{report:?}");
     let mut session = cluster.session().expect("a session");
     assert_eq!(rows(&mut session, table), expected);
-    let status = |xid| session.status(xid).expect("known");
+    let mut status = |xid| session.status(xid).expect("known");
     assert_eq!(
         (status(aborted_xid), status(open_xid)),
         (XidStatus::Aborted, XidStatus::InProgress)
@@ -206,6 +208,82 @@ fn the_commit_log_grows_page_by_page() {
         assert_eq!(session.status(xid).expect("known"), expected, "{xid}");
     }
     assert!(rows(&mut session, table).is_empty());
+}
+
+/// Sessions that begin transactions at once agree about which of them begins the page.
+#[test]
+fn a_page_of_the_commit_log_begins_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    create(&data);
+    let cluster = open(&data);
+    let xids = Arc::new(Mutex::new(Vec::new()));
+    let threads = [(); 3].map(|()| {
+        let (mut session, xids) = (cluster.session().expect("a session"), Arc::clone(&xids));
+        let body = move || {
+            let mut mine = Vec::new();
+            while mine.last().is_none_or(|last| *last < 32_768 + 200) {
+                let transaction = session.begin().expect("begun");
+                mine.push(transaction.xid());
+                if transaction.xid() > 32_700 {
+                    session.commit(transaction, Durability::Soon).expect("committed");
+                }
+            }
+            xids.lock().extend(mine);
+        };
+        thread::spawn("sessions", body).expect("started")
+    });
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    let mut xids: Vec<u32> = xids.lock().clone();
+    let mut session = cluster.session().expect("a session");
+    for xid in xids.iter().filter(|xid| **xid > 32_700) {
+        assert_eq!(session.status(*xid).expect("known"), XidStatus::Committed, "{xid}");
+    }
+    xids.sort_unstable();
+    let expected = 3..=xids.last().copied().unwrap_or_default();
+    assert!(xids.into_iter().eq(expected), "each XID is assigned once");
+}
+
+/// A pool of 16 buffers, in which a page of the commit log does not stay.
+#[test]
+fn the_commit_log_is_a_page_of_the_pool() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    create(&data);
+    let mut options = options(&data);
+    options.settings.set("shared_buffers", "128kB").expect("a setting");
+    let cluster = WritableCluster::open(&data, &options, |_| {}).expect("opened");
+    let mut session = cluster.session().expect("a session");
+    let table = new_table(&mut session);
+    let mut writer = HeapWriter::new(session.relation(table));
+    let first = insert(&mut session, &mut writer, 0..3000);
+    let relation = session.relation(table);
+    let blocks = relation.blocks().expect("it exists");
+    assert!(blocks > 32, "{blocks}");
+    let pool = cluster.engine().pool().clone();
+    let in_pool = || pool.rows().into_iter().find(|row| row.relation.slru().is_some());
+    let row = in_pool().expect("the commit has changed it");
+    assert!((row.dirty, row.block, row.fork) == (true, 0, Fork::Main), "{row:?}");
+    assert_eq!(row.relation.to_string(), "pg_xact");
+    session.checkpoint().expect("a checkpoint");
+    for block in 0..blocks {
+        drop(session.backend().read(&relation, block).expect("read"));
+    }
+    assert_eq!(in_pool(), None);
+    assert_eq!(session.status(first).expect("read again"), XidStatus::Committed);
+    assert!(in_pool().is_some_and(|row| !row.dirty));
+    session.backend().publish_counts();
+    let counts = pool.counts().into_iter().filter(|(key, _)| key.object == IoObject::Slru);
+    let (mut reads, mut writes) = (0, 0);
+    for (key, tally) in counts {
+        assert_eq!(key.relation, row.relation);
+        (reads, writes) = (reads + tally.read_blocks, writes + tally.written_blocks);
+    }
+    assert!(reads >= 2 && writes >= 1, "{reads} reads, {writes} writes");
+    drop((session, writer, relation, pool, cluster));
+    let cluster = open(&data);
+    let found = rows(&mut cluster.session().expect("a session"), table);
+    assert_eq!(found.len(), 3000);
 }
 
 #[test]

@@ -17,14 +17,23 @@ pub enum Slru {
 }
 
 impl Slru {
+    /// The directory of the segments, relative to the data directory.
+    pub fn directory(self) -> &'static str {
+        match self {
+            Self::CommitLog => commit_log::DIRECTORY,
+            Self::Offsets => multixact::OFFSETS_DIRECTORY,
+            Self::Members => multixact::MEMBERS_DIRECTORY,
+        }
+    }
+
     /// The path of a segment in the data directory. The length of its name depends on the PostgreSQL
     /// version.
     pub fn path(self, layout: MultixactLayout, segment: u64) -> PathBuf {
-        let (directory, name) = match self {
-            Self::CommitLog => (commit_log::DIRECTORY, commit_log::segment_name(segment)),
-            Self::Offsets => (multixact::OFFSETS_DIRECTORY, layout.offsets_name(segment)),
-            Self::Members => (multixact::MEMBERS_DIRECTORY, layout.members_name(segment)),
+        let name = match self {
+            Self::CommitLog => commit_log::segment_name(segment),
+            Self::Offsets => layout.offsets_name(segment),
+            Self::Members => layout.members_name(segment),
         };
-        Path::new(directory).join(name)
+        Path::new(self.directory()).join(name)
     }
 }

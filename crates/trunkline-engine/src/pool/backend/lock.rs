@@ -104,6 +104,22 @@ impl Backend {
         self.lock_page_mut(pin, true)
     }
 
+    /// [`Backend::write_lock`] for a change that must be made even if the session is cancelled (PostgreSQL's
+    /// `HOLD_INTERRUPTS`). The session is still cancelled afterwards.
+    pub(crate) fn write_lock_despite_cancel<'p>(&mut self, pin: PinRef<'p>) -> PageMut<'p> {
+        let mut is_cancelled = false;
+        loop {
+            if let Ok(page) = self.write_lock(pin) {
+                if is_cancelled {
+                    self.session.canceller().cancel();
+                }
+                return page;
+            }
+            is_cancelled = true;
+            self.session.clear_cancel();
+        }
+    }
+
     fn lock_page_mut<'p>(
         &mut self,
         pin: PinRef<'p>,

@@ -3,7 +3,7 @@
 //! The other fields are protected by the state word. The tag may change only while `TAG_VALID` is
 //! clear. The I/O reference may change only while `IO_IN_PROGRESS` is set, or before the buffer is
 //! published. You can read both at any time, but unless you have the buffer pinned, they are only
-//! hints.
+//! hints. The LSN changes under the exclusive content lock, or with the tag.
 //!
 //! The descriptor also contains the link for the mapping table's chains. This way, the table
 //! doesn't have to allocate any memory, and following a chain only needs one cache line per buffer.
@@ -16,6 +16,7 @@ use super::word::BufferWord;
 use trunkline_aio::WaitRef;
 use trunkline_aio::facade::atomic::{AtomicU32, AtomicU64, Ordering};
 use trunkline_aio::facade::thread;
+use trunkline_format::Lsn;
 
 /// Tag, state word and I/O reference of one buffer (PostgreSQL's `BufferDesc`).
 ///
@@ -36,6 +37,8 @@ pub(crate) struct BufferDescriptor {
     /// The next buffer in the same chain of the mapping table, plus one. This is 0 at the end of
     /// the chain.
     next: AtomicU32,
+    /// The LSN of a page without a header. For pages with a header, it is 0.
+    lsn: AtomicU64,
 }
 
 const _: () = assert!(size_of::<BufferDescriptor>() == 64);
@@ -63,10 +66,25 @@ impl BufferDescriptor {
 
     /// Sets the tag. Only the mapping table may call this. It must hold the partition lock, and
     /// `TAG_VALID` must be clear. The tag is published when the state word is changed afterwards.
+    /// The new page has no LSN yet.
     pub(crate) fn set_tag(&self, tag: BufferTag) {
         for (word, value) in self.tag.iter().zip(tag.words()) {
             word.store(value, Ordering::Relaxed);
         }
+        self.lsn.store(0, Ordering::Relaxed);
+    }
+
+    /// The LSN of a page without a header: up to where the WAL must be durable before the page is
+    /// written. 0 for a page with a header.
+    pub(crate) fn lsn(&self) -> Lsn {
+        Lsn(self.lsn.load(Ordering::Relaxed))
+    }
+
+    /// Raises the LSN of a page without a header. The caller must hold the exclusive content lock,
+    /// and a write that reads the LSN holds it too, or the share-exclusive one. So relaxed accesses
+    /// are enough.
+    pub(crate) fn raise_lsn(&self, lsn: Lsn) {
+        self.lsn.fetch_max(lsn.0, Ordering::Relaxed);
     }
 
     /// The link to the next buffer of the chain. It is only used by the mapping table.

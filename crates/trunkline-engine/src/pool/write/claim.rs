@@ -68,9 +68,9 @@ pub(super) fn claim(
     if claimed != WriteClaim::Claimed {
         return claimed.into();
     }
-    let checksums = request.relation.storage().checksums();
     let frames = manager.frames();
-    let lsn = frames.with_claimed_page(buffer, io, |bytes| prepare_page(bytes, block, checksums));
+    let lsn = frames.with_claimed_page(buffer, io, |bytes| prepare_page(bytes, block, request));
+    let lsn = lsn.max(manager.buffers().descriptor(buffer).lsn());
     if lsn > request.durable {
         manager.buffers().finish_write(buffer, WriteEnd::NotIssued);
         return WriteStart::LogFirst(lsn);
@@ -79,8 +79,16 @@ pub(super) fn claim(
     claimed.into()
 }
 
-/// Sets the checksum of a page that is about to be written, and returns the page's LSN. A new page has none.
-pub(super) fn prepare_page(bytes: &mut PageBytes, block: BlockNo, checksums: bool) -> Lsn {
-    set_checksum(bytes, block, checksums);
+/// Sets the checksum of a page that is about to be written, and returns the LSN in its header. A new page has none, and
+/// neither has a page without a header.
+pub(super) fn prepare_page(
+    bytes: &mut PageBytes,
+    block: BlockNo,
+    request: &WriteRequest<'_>,
+) -> Lsn {
+    if !request.first.has_header() {
+        return Lsn(0);
+    }
+    set_checksum(bytes, block, request.relation.storage().checksums());
     if page::is_new(bytes) { Lsn(0) } else { page::PageHeader::parse(bytes).lsn }
 }

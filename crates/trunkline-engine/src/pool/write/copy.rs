@@ -65,7 +65,8 @@ impl PageWrites {
         // Other sessions may be reading the page, but they can't change it while we hold the
         // share-exclusive lock, so our copy is consistent.
         manager.frames().with_written_page(buffer, io, |bytes| copy.copy_from_slice(bytes));
-        let lsn = prepare_page(copy, block, request.relation.storage().checksums());
+        let lsn = prepare_page(copy, block, request);
+        let lsn = lsn.max(manager.buffers().descriptor(buffer).lsn());
         if lsn > request.durable {
             give_up();
             return Ok(WriteStart::LogFirst(lsn));

@@ -41,7 +41,6 @@ use std::io;
 use trunkline_aio::facade::Arc;
 use trunkline_aio::{Io, Outcome, Session, Status};
 use trunkline_format::BLOCK_SIZE;
-use trunkline_format::segment::segment_of;
 
 /// The page writes of one session or stream. The number of writes in flight and the size of each
 /// write are limited.
@@ -226,7 +225,7 @@ impl PageWrites {
         // The path is missing only if the cluster has been closed, in which case the file can no
         // longer be in use.
         let relation = self.manager.clusters().relation(first);
-        let path = relation.map(|of| of.path(segment_of(block).0)).unwrap_or_default();
+        let path = relation.map(|of| of.path(of.segment_of(block).0)).unwrap_or_default();
         // If a write returns 0, we assume that the device is out of space, as PostgreSQL does. We
         // treat a write that ends within its first page the same way. We always write a page from
         // its beginning, so retrying such a write might never make any progress.
@@ -271,7 +270,7 @@ fn submit_before_open(session: &mut Session, request: &WriteRequest<'_>) {
 /// Registers a write with its segment, so that the segment's next fsync must cover it (PostgreSQL's
 /// `register_dirty_segment`). Called just before the write is issued.
 fn begin_pending_fsync(request: &WriteRequest<'_>) -> Arc<PendingFsync> {
-    let segment = segment_of(request.block()).0;
+    let segment = request.relation.segment_of(request.block()).0;
     let name: SegmentName = (request.relation.locator(), request.relation.fork(), segment);
     request.relation.storage().pending_fsyncs().write_begins(name)
 }
