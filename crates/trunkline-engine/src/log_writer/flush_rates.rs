@@ -1,11 +1,11 @@
 //! Measures how many flushes in flight pay, for [`FlushLimit::Auto`](super::FlushLimit::Auto).
 //!
 //! ```text
-//!   flushes in flight       1       2       4       8      a thread and a lane each, as of so many sessions
+//!   flushes in flight       1       2       4       8      a thread and a lane each, as of that many sessions
 //!   flushes a second      200     390     730     740      0.1 s each, on one file of pg_wal
 //!                              1.95    1.87    1.01        1.5 at least: 4 pay, 8 don't
 //! ```
-//! The rule is careful, since one flush at a time wastes nothing but time: whoever comes during a flush shares the next
+//! The rule is careful, since one flush at a time wastes nothing but time: commits that arrive during a flush share the next
 //! one. Of two, each has half of those commits, and its own write, sync and wake-ups. What the storage gains must be
 //! worth that.
 //!

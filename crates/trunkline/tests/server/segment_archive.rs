@@ -18,10 +18,10 @@ use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 use trunkline_format::Lsn;
 use trunkline_format::wal::{SegmentName, SegmentSize};
 
-/// So many segments may be in the archive that the standby has not asked for.
+/// That many segments may be in the archive that the standby has not asked for.
 const AHEAD: u64 = 16;
 
-/// So many segments stay in the archive although the standby has asked for a later one. If a record continues in the next
+/// That many segments stay in the archive although the standby has asked for a later one. If a record continues in the next
 /// segment, the standby may read its beginning again.
 const BEHIND: u64 = 4;
 

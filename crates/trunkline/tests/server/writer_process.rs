@@ -146,7 +146,7 @@ fn a_process_that_writes_for_other_tests() {
     );
 }
 
-/// Writes to tables of their own and to one index in so many threads. After each transaction, a thread calls `goes_on`, with
+/// Writes to tables of their own and to one index in that many threads. After each transaction, a thread calls `goes_on`, with
 /// its XID if the commit was waited for, and ends if the answer is no.
 pub(crate) fn write_in_threads<F>(
     cluster: &WritableCluster,
