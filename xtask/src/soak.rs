@@ -12,6 +12,7 @@ mod choice;
 mod crash;
 mod record;
 mod redo;
+mod standby;
 mod stress;
 mod writers;
 
@@ -80,6 +81,9 @@ usage: cargo xtask soak <name>
                    and compared with a server that recovers to each; needs psql. BIN as for crash
   writers BIN...   200 kills of a process that writes into a cluster of our own, for each of the servers of
                    18 in these folders: our recovery and the server's must make the same files
+  standby [MINUTES] BIN...
+                   each server of 18 in these folders follows a cluster of our own under load, as a standby, for an
+                   hour, and has the same files in the end
   checksums BIN... only what pg_checksums finds in random databases, with and without damage
 
 A folder BIN has the programs of a PostgreSQL 15 to 19 with pg_checksums, such as
@@ -109,6 +113,7 @@ pub(crate) fn run(checkout: &Checkout, args: &[&str]) -> Result<(), Failure> {
         ("crash", args) if crash::arguments(args).is_some() => crash::run,
         ("until", args) if crash::until_arguments(args).is_some() => crash::until,
         ("writers", [_, ..]) => writers::run,
+        ("standby", args) if standby::arguments(args).is_some() => standby::run,
         ("checksums", [_, ..]) => |checkout, bins| servers(checkout, bins, "checksums::"),
         _ => return Err(Failure::usage(USAGE)),
     };
@@ -272,6 +277,8 @@ mod tests {
             &["crash", "7"],
             &["until"],
             &["until", "7"],
+            &["standby"],
+            &["standby", "7"],
             &["choice"],
             &["faults", "more"],
             &["calibrate", "more"],

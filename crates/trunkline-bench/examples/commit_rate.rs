@@ -21,7 +21,9 @@ use std::time::{Duration, Instant};
 
 use trunkline_aio::{Aio, Builder};
 use trunkline_engine::log::Log;
-use trunkline_engine::log_writer::{Inserter, LogWriter, LogWriterOptions, WalSyncMethod};
+use trunkline_engine::log_writer::{
+    FlushLimit, Inserter, LogWriter, LogWriterOptions, WalSyncMethod,
+};
 use trunkline_engine::new_cluster::{self, NewClusterOptions};
 use trunkline_engine::storage::KernelFiles;
 use trunkline_format::wal::{LOG_PAGE_SIZE, NewRecord, SegmentSize};
@@ -39,7 +41,13 @@ const PAGE: u64 = LOG_PAGE_SIZE as u64;
 const BARE_PAGES: u64 = 128;
 
 /// The most flushes in flight.
-const FLUSHES: [usize; 4] = [1, 2, 4, 8];
+const FLUSHES: [FlushLimit; 5] = [
+    FlushLimit::Fixed(1),
+    FlushLimit::Fixed(2),
+    FlushLimit::Fixed(4),
+    FlushLimit::Fixed(8),
+    FlushLimit::Auto,
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
@@ -128,7 +136,7 @@ impl Run {
     }
 
     /// Commits of sessions that share a log.
-    fn log(&self, root: &Path, clients: usize, flushes: usize) -> Result<f64, Box<dyn Error>> {
+    fn log(&self, root: &Path, clients: usize, flushes: FlushLimit) -> Result<f64, Box<dyn Error>> {
         let data = root.join("cluster");
         let size = SegmentSize::new(16 << 20).ok_or("a size")?;
         let cluster = new_cluster::create(&data, &NewClusterOptions::now(size, true))?;
@@ -145,6 +153,9 @@ impl Run {
         let log = Arc::new(LogWriter::open(&aio, files, &data, options)?);
         if let Some(times) = log.sync_times() {
             println!("{times}");
+        }
+        if let Some(rates) = log.flush_rates() {
+            println!("{rates}");
         }
         let mut sessions = Vec::new();
         for _ in 0..clients {

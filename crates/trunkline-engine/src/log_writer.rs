@@ -18,9 +18,10 @@
 //!   reservation    places in the WAL, and which of them are still being written
 //!   ring           WAL buffers;  record_copy: a record and its page headers in them
 //!   room           buffer space that may still be used
-//!   flushes        which flushes are in flight, and what they have made durable
+//!   flushes        which flushes are in flight, and what they have made durable;  flush_limit: how many may be
 //!   filler         records that end a block, so that flushes beside each other write different ones
 //!   sync_method    how a flush writes and syncs;  sync_times: which way is faster
+//!   flush_rates    how many flushes in flight pay;  flush_choice: what is measured when the log is opened
 //!   lane           the I/O of one flush
 //!   segment_store  files
 //!   waiters        sessions that wait;  requests: tasks that wait
@@ -30,6 +31,9 @@
 mod error;
 mod filler;
 mod flush;
+mod flush_choice;
+mod flush_limit;
+mod flush_rates;
 mod flusher;
 mod flushes;
 mod inserter;
@@ -49,6 +53,8 @@ mod waiters;
 mod writer;
 
 pub use error::LogWriterError;
+pub use flush_limit::FlushLimit;
+pub use flush_rates::FlushRates;
 pub use flusher::LogFlusher;
 pub use inserter::Inserter;
 pub(crate) use lane::Lane;

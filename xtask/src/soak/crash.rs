@@ -33,11 +33,12 @@ use std::thread;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::tree::Checkout;
-use arguments::{each_server, number_and_bins, program};
+use arguments::{each_server, program};
 use cluster::Cluster;
 use compare::{Compared, Reader};
 use random::Random;
 
+pub(super) use arguments::number_and_bins;
 pub(super) use long_history::{arguments as until_arguments, run as until};
 
 /// Number of rounds for each server, if the command line has none.

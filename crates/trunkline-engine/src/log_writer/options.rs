@@ -3,6 +3,7 @@
 use trunkline_format::wal::SegmentSize;
 use trunkline_format::{ControlFile, Lsn};
 
+use super::flush_limit::FlushLimit;
 use super::sync_method::WalSyncMethod;
 
 /// Where a log continues, and how it is written.
@@ -32,9 +33,10 @@ pub struct LogWriterOptions {
     pub direct_init: bool,
     /// `min_wal_size` in bytes: up to this size, a checkpoint recycles old segments instead of removing them. 0: never.
     pub min_wal_size: u64,
-    /// The maximum number of concurrent flushes. 0 counts as 1. Each takes a session and 256 kB of the page region. More
-    /// than 1 pays only where the storage syncs one file for several callers in parallel (decision 0046).
-    pub flushes: usize,
+    /// `wal_keep_size` in bytes: so much of the WAL stays in `pg_wal` for others to read, even if redo doesn't need it.
+    pub wal_keep_size: u64,
+    /// The maximum number of concurrent flushes.
+    pub flushes: FlushLimit,
     /// `wal_level`: 0 minimal, 1 replica, 2 logical.
     pub wal_level: u32,
     /// `full_page_writes`.
@@ -61,7 +63,8 @@ impl LogWriterOptions {
             direct: false,
             direct_init: false,
             min_wal_size: 80 << 20,
-            flushes: 1,
+            wal_keep_size: 0,
+            flushes: FlushLimit::default(),
             wal_level: control.wal_level,
             full_page_writes: true,
             compresses: false,

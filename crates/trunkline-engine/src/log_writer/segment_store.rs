@@ -25,7 +25,6 @@ use trunkline_format::wal::{SegmentName, SegmentSize};
 use super::error::LogWriterError;
 use super::lane::Lane;
 use super::sync_method::FlushMethod;
-use super::sync_times::SyncTimes;
 use crate::storage::{StorageError, WritableFiles};
 
 /// The directory with the segments.
@@ -66,29 +65,32 @@ impl SegmentStore {
         self.files.open_for_writing(&self.path(segment), direct, false)
     }
 
-    /// Measures how long flushes take, on a file of its own.
+    /// Measures how flushes do, on a file of its own. `body` writes to it and syncs it, through `lane` and others. It gets
+    /// the file, opened `count` times, and its length in bytes.
     ///
     /// # Errors
     /// [`LogWriterError::File`] or [`LogWriterError::Direct`].
     pub(super) fn measure(
         &self,
         is_direct: bool,
+        count: usize,
         lane: &mut Lane,
-    ) -> Result<SyncTimes, LogWriterError> {
+        body: impl FnOnce(&[File], u64, &mut Lane) -> io::Result<()>,
+    ) -> Result<(), LogWriterError> {
         let path = self.directory.join("xlogtemp.trunkline-sync");
         let measured = self.fill(&path, lane).and_then(|()| {
-            let file = self.files.open_for_writing(&path, is_direct, false);
-            let file = file.map_err(|source| match is_direct {
-                true => LogWriterError::open_direct("open", &path, source),
-                false => LogWriterError::file("open", &path, source),
-            })?;
-            let times = SyncTimes::measure(&file, self.size.bytes().into(), lane);
-            times.map_err(|source| LogWriterError::file("write to and sync", &path, source))
+            let files = (0..count).map(|_| self.files.open_for_writing(&path, is_direct, false));
+            let files =
+                files.collect::<io::Result<Vec<_>>>().map_err(|source| match is_direct {
+                    true => LogWriterError::open_direct("open", &path, source),
+                    false => LogWriterError::file("open", &path, source),
+                })?;
+            let measured = body(&files, self.size.bytes().into(), lane);
+            measured.map_err(|source| LogWriterError::file("write to and sync", &path, source))
         });
         let removed = self.files.remove(&path);
-        let times = measured?;
-        removed.map_err(|source| LogWriterError::file("remove", &path, source))?;
-        Ok(times)
+        measured?;
+        removed.map_err(|source| LogWriterError::file("remove", &path, source))
     }
 
     /// How flushes write with direct I/O, which depends on the file system of this segment.

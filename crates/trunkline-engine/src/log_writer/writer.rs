@@ -13,6 +13,8 @@ use trunkline_format::{Lsn, PgVersion};
 
 use super::error::LogWriterError;
 use super::filler::Filler;
+use super::flush_choice::FlushChoice;
+use super::flush_rates::FlushRates;
 use super::flushes::Flushes;
 use super::lane::Lane;
 use super::options::LogWriterOptions;
@@ -48,6 +50,7 @@ pub struct LogWriter {
     pub(super) flushes: Flushes,
     pub(super) method: FlushMethod,
     sync_times: Option<SyncTimes>,
+    flush_rates: Option<FlushRates>,
     pub(super) filler: Filler,
     pub(super) waiters: Waiters,
     pub(super) redo: AtomicU64,
@@ -84,8 +87,6 @@ impl LogWriter {
         check_marker(&*files, root)?;
         let LogWriterOptions { timeline, segment_size, end, .. } = options;
         let mut creator = Lane::new(aio)?;
-        let lanes = (0..options.flushes.max(1)).map(|_| Lane::new(aio));
-        let lanes = lanes.collect::<Result<_, _>>()?;
         let directory = root.join("pg_wal");
         let segments = SegmentStore::new(files, &directory, timeline, segment_size)
             .with_direct_init(options.direct_init);
@@ -103,20 +104,8 @@ impl LogWriter {
         let ring = Ring::new((buffers as usize).next_multiple_of(LOG_PAGE_SIZE));
         let positions = UsablePositions::new(segment_size);
         let inserters = options.inserters.max(1);
-        if options.direct {
-            // Before anything is measured: the file system may not support it.
-            segments.direct_method(segment_size.segment_of(end), false)?;
-        }
-        let sync_times = match options.sync_method {
-            WalSyncMethod::Auto => Some(segments.measure(options.direct, &mut creator)?),
-            _ => None,
-        };
-        let sync_method = sync_times.map_or(options.sync_method, SyncTimes::best);
-        let writes_durably = sync_method == WalSyncMethod::OpenDatasync;
-        let method = match options.direct {
-            true => segments.direct_method(segment_size.segment_of(end), writes_durably)?,
-            false => FlushMethod::buffered(writes_durably),
-        };
+        let choice = FlushChoice::make(aio, &segments, &options, &mut creator)?;
+        let FlushChoice { method, lanes, sync_times, flush_rates } = choice;
         // A flush may write the last block again, so that stays in the ring.
         let kept = if method.is_direct() { method.block() } else { 0 };
         let from = method.write_start(end);
@@ -142,6 +131,7 @@ impl LogWriter {
             flushes: Flushes::new(end, segment_size, lanes, method.writes_overlap()),
             method,
             sync_times,
+            flush_rates,
             filler: Filler::default(),
             waiters: Waiters::new(aio.notifier()),
             redo: AtomicU64::new(options.redo.0),
@@ -248,7 +238,7 @@ impl LogWriter {
     }
 
     /// Recycles or removes the segments that are not needed for redo from `redo` on, where a checkpoint has begun that
-    /// the control file names. Segments are recycled until those from there on have `min_wal_size` bytes.
+    /// the control file names, nor within `wal_keep_size`. Segments are recycled until those from there on have `min_wal_size` bytes.
     ///
     /// # Errors
     /// [`LogWriterError::File`]. The next call takes what was left.
@@ -258,24 +248,40 @@ impl LogWriter {
         let _creator = self.creator.lock();
         let next = size.segment_of(Lsn(self.created.load(Ordering::SeqCst)));
         let until = size.segment_of(redo) + self.options.min_wal_size / u64::from(size.bytes());
-        let next = self.segments.recycle_before(redo, next, until)?;
+        let next = self.segments.recycle_before(self.kept_from(redo), next, until)?;
         self.created.store(size.start_of(next).0, Ordering::SeqCst);
         Ok(())
     }
 
-    /// Removes the segments that are not needed for redo from the shutdown checkpoint at `place` on.
+    /// Removes the segments that are not needed for redo from the shutdown checkpoint at `place` on, nor within
+    /// `wal_keep_size`.
     ///
     /// # Errors
     /// [`LogWriterError::File`]. The next checkpoint takes what was left.
     pub(crate) fn remove_before(&self, place: Lsn) -> Result<(), LogWriterError> {
         let _creator = self.creator.lock();
-        self.segments.recycle_before(place, 0, 0)?;
+        self.segments.recycle_before(self.kept_from(place), 0, 0)?;
         Ok(())
+    }
+
+    /// From where on the WAL stays, if redo needs it from `redo` on.
+    fn kept_from(&self, redo: Lsn) -> Lsn {
+        Lsn(self.end().0.saturating_sub(self.options.wal_keep_size)).min(redo)
     }
 
     /// How long flushes took when the log was opened, if `wal_sync_method` is `auto`.
     pub fn sync_times(&self) -> Option<SyncTimes> {
         self.sync_times
+    }
+
+    /// How many flushes a second the storage made durable when the log was opened, if their number is measured.
+    pub fn flush_rates(&self) -> Option<FlushRates> {
+        self.flush_rates
+    }
+
+    /// The maximum number of concurrent flushes.
+    pub fn flush_limit(&self) -> usize {
+        self.flush_rates.map_or(self.options.flushes.most(), FlushRates::best)
     }
 
     /// How flushes make WAL durable. Never [`WalSyncMethod::Auto`].
@@ -331,6 +337,7 @@ pub(crate) fn check_marker(files: &dyn WritableFiles, root: &Path) -> Result<(),
 impl fmt::Debug for LogWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (durable, end) = (self.flushes.durable(), self.end());
-        write!(f, "LogWriter({durable} of {end} durable, {})", self.sync_method())
+        let (method, limit) = (self.sync_method(), self.flush_limit());
+        write!(f, "LogWriter({durable} of {end} durable, {method}, at most {limit} in flight)")
     }
 }

@@ -186,7 +186,7 @@ fn recover_locked(
 fn start_io(options: &WritableClusterOptions) -> Result<Aio, WritableClusterError> {
     let settings = &options.settings;
     let threads = options.recovery_threads.max(1) as usize;
-    let lanes = options.flushes.max(1) + OTHER_LANES + 2 * threads;
+    let lanes = options.flushes.most() + OTHER_LANES + 2 * threads;
     let pool = settings.shared_buffers() as usize * BLOCK_SIZE;
     let bytes = (pool + lanes * LANE_BYTES + 64 * BLOCK_SIZE).max(2 << 20);
     let sessions = settings.max_sessions() + (lanes + options.sessions) as u32;
@@ -214,6 +214,7 @@ fn open_log(
         direct: options.wal_direct,
         direct_init: options.wal_init_direct,
         min_wal_size: options.min_wal_size,
+        wal_keep_size: options.wal_keep_size,
         flushes: options.flushes,
         full_page_writes: options.full_page_writes,
         compresses: options.wal_compression,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trunkline_format::BLOCK_SIZE;
 
-use crate::log_writer::WalSyncMethod;
+use crate::log_writer::{FlushLimit, WalSyncMethod};
 use crate::replay::REPLAY_MEMORY_MIN;
 use crate::settings::Settings;
 
@@ -26,8 +26,10 @@ pub struct WritableClusterOptions {
     pub wal_init_direct: bool,
     /// `min_wal_size` in bytes: up to this size, checkpoints recycle old segments instead of removing them.
     pub min_wal_size: u64,
+    /// `wal_keep_size` in bytes: so much of the WAL stays in `pg_wal`, for a standby or an archive.
+    pub wal_keep_size: u64,
     /// The maximum number of concurrent flushes of the WAL.
-    pub flushes: usize,
+    pub flushes: FlushLimit,
     /// `full_page_writes`.
     pub full_page_writes: bool,
     /// Whether full-page images are compressed with lz4.
@@ -57,7 +59,8 @@ impl WritableClusterOptions {
             wal_direct: false,
             wal_init_direct: false,
             min_wal_size: 80 << 20,
-            flushes: 1,
+            wal_keep_size: 0,
+            flushes: FlushLimit::default(),
             full_page_writes: true,
             wal_compression: false,
             wal_consistency_checking: false,

@@ -7,7 +7,8 @@ use trunkline_aio::facade::{Arc, Mutex, thread};
 use trunkline_aio::{Aio, Builder, MethodKind, Session};
 use trunkline_engine::log::Log;
 use trunkline_engine::log_writer::{
-    Inserter, LogWriter, LogWriterError, LogWriterOptions, RecordLocation, WalSyncMethod,
+    FlushLimit, Inserter, LogWriter, LogWriterError, LogWriterOptions, RecordLocation,
+    WalSyncMethod,
 };
 use trunkline_engine::new_cluster::MARKER;
 use trunkline_format::wal::{
@@ -125,8 +126,9 @@ impl DiskLog {
             direct: way.direct,
             direct_init: way.direct,
             min_wal_size: 3 << 20,
+            wal_keep_size: 0,
             inserters: 8,
-            flushes: 1 + rng.below(4) as usize,
+            flushes: FlushLimit::Fixed(1 + rng.below(4) as usize),
             wal_level: 0,
             full_page_writes: true,
             compresses: false,

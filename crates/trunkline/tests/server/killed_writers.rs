@@ -152,7 +152,7 @@ fn control_file(data: &Path) -> ControlFile {
 
 /// The files of relations and of the commit log. Free space maps are not logged: a server's redo notes in them what
 /// it sees.
-fn files(data: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn files(data: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for folder in ["base/1", "pg_xact"] {
         for entry in fs::read_dir(data.join(folder)).expect("listed") {

@@ -56,6 +56,8 @@ mod page_history;
 mod patterns;
 mod redo;
 mod replay;
+mod segment_archive;
+mod standby;
 mod starts;
 mod status_files;
 mod timelines;

@@ -15,7 +15,7 @@ use trunkline_aio::facade::random::Rng;
 use trunkline_aio::facade::{env, thread};
 use trunkline_aio::{Builder, OpenOptions};
 use trunkline_engine::heap_writer::HeapWriter;
-use trunkline_engine::log_writer::WalSyncMethod;
+use trunkline_engine::log_writer::{FlushLimit, WalSyncMethod};
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::RelationLocator;
 use trunkline_engine::writable_cluster::{
@@ -90,7 +90,7 @@ pub(crate) fn options(scratch: &Path, seed: u64) -> WritableClusterOptions {
     let way = Rng::new(seed).below(4);
     let is_direct = way >= 2 && has_direct_io(scratch);
     WritableClusterOptions {
-        flushes: 1 + (seed / 3 % 3) as usize,
+        flushes: FlushLimit::Fixed(1 + (seed / 3 % 3) as usize),
         wal_sync_method: WalSyncMethod::ALL[(way % 2) as usize],
         wal_direct: is_direct,
         wal_init_direct: is_direct,
@@ -130,10 +130,36 @@ fn a_process_that_writes_for_other_tests() {
         report(panic);
         std::process::abort();
     }));
+    write_in_threads(
+        &cluster,
+        threads,
+        seed,
+        &Arc::new(|committed: Option<u32>| {
+            if let Some(xid) = committed {
+                // One write, so that lines of several threads are not mixed.
+                let line = format!("{COMMITTED}{xid}\n");
+                let mut output = File::options().append(true).open("/dev/stdout").expect("open");
+                output.write_all(line.as_bytes()).expect("written");
+            }
+            true
+        }),
+    );
+}
+
+/// Writes to tables of their own and to one index in that many threads. After each transaction, a thread calls `goes_on`, with
+/// its XID if the commit was waited for, and ends if the answer is no.
+pub(crate) fn write_in_threads<F>(
+    cluster: &WritableCluster,
+    threads: u64,
+    seed: u64,
+    goes_on: &Arc<F>,
+) where
+    F: Fn(Option<u32>) -> bool + Send + Sync + 'static,
+{
     let running = Arc::new(Running::default());
     let index = IndexLoad::create(&mut cluster.session().expect("a session"));
     let writers = (0..threads).map(|at| {
-        let running = Arc::clone(&running);
+        let (running, goes_on) = (Arc::clone(&running), Arc::clone(goes_on));
         let session = cluster.session().expect("a session");
         let rng = Rng::new(seed.wrapping_mul(31).wrapping_add(at));
         // The first one also makes checkpoints.
@@ -142,7 +168,7 @@ fn a_process_that_writes_for_other_tests() {
             running,
             makes_checkpoints: at == 0,
         };
-        let body = move || write_for_ever(session, rng, load);
+        let body = move || write_while(session, rng, load, &*goes_on);
         thread::spawn("writer", body).expect("started")
     });
     let writers: Vec<_> = writers.collect();
@@ -156,10 +182,11 @@ struct Load {
     makes_checkpoints: bool,
 }
 
-fn write_for_ever(
+fn write_while(
     mut session: WriteSession,
     mut rng: Rng,
     Load { mut index, running, makes_checkpoints }: Load,
+    goes_on: &dyn Fn(Option<u32>) -> bool,
 ) {
     let transaction = session.begin().expect("begun");
     let (tablespace, database) = (Oid(1663), Oid(1));
@@ -172,8 +199,12 @@ fn write_for_ever(
     loop {
         let transaction = running.begin(&mut session);
         let xid = transaction.xid();
-        run_transaction(&mut session, transaction, (&mut writer, &mut index), &mut rng, &mut rows);
+        let changes = (&mut writer, &mut index);
+        let committed = run_transaction(&mut session, transaction, changes, &mut rng, &mut rows);
         running.end(xid);
+        if !goes_on(committed) {
+            return;
+        }
         heap_load::maintain(&mut session, (&mut writer, &relation), &mut rng, &running);
         if makes_checkpoints && rng.below(15) == 0 {
             session.checkpoint().expect("a checkpoint");
@@ -181,13 +212,14 @@ fn write_for_ever(
     }
 }
 
+/// Returns the XID if it has committed and was waited for.
 fn run_transaction(
     session: &mut WriteSession,
     transaction: Transaction,
     (writer, index): (&mut HeapWriter, &mut IndexLoad),
     rng: &mut Rng,
     rows: &mut Vec<Tid>,
-) {
+) -> Option<u32> {
     let xid = transaction.xid();
     let mut changed = rows.clone();
     let mut row = TupleBuilder::new();
@@ -225,15 +257,10 @@ fn run_transaction(
     if rng.below(10) == 0 {
         session.abort(transaction).expect("aborted");
         // The row versions that it replaced can be replaced again.
-        return;
+        return None;
     }
     let durability = if rng.below(10) == 0 { Durability::Soon } else { Durability::Now };
     session.commit(transaction, durability).expect("committed");
     *rows = changed;
-    if durability == Durability::Now {
-        // One write, so that lines of several threads are not mixed.
-        let line = format!("{COMMITTED}{xid}\n");
-        let mut output = File::options().append(true).open("/dev/stdout").expect("open");
-        output.write_all(line.as_bytes()).expect("written");
-    }
+    (durability == Durability::Now).then_some(xid)
 }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::tree::Checkout;
 
 /// The first argument if it is a number, and the others.
-pub(super) fn number_and_bins<'a>(
+pub(in crate::soak) fn number_and_bins<'a>(
     args: &'a [&'a str],
     default: u64,
 ) -> Option<(u64, &'a [&'a str])> {

@@ -40,7 +40,7 @@ fn each_method_writes_what_threads_insert() {
         let overlaps = options.direct || options.sync_method == WalSyncMethod::OpenDatasync;
         let fillers = write_in_threads(options.clone());
         assert!(overlaps || fillers == 0, "{fillers} fillers, although writes are in order");
-        let alone = LogWriterOptions { flushes: 1, ..options };
+        let alone = LogWriterOptions { flushes: FlushLimit::default(), ..options };
         assert_eq!(write_in_threads(alone), 0, "fillers, although no flush has another beside it");
     });
 }
@@ -150,9 +150,42 @@ fn auto_uses_what_it_has_measured() {
     assert_eq!(log.sync_method(), times.best());
     let shown = format!("{log:?}");
     assert!(shown.contains(times.best().name()), "{shown}");
+    assert_eq!((log.flush_rates(), log.flush_limit()), (None, 4));
     assert_eq!(segments(folder.path()), Vec::<String>::new(), "the file is gone");
     let mut inserter = Inserter::new(&log).expect("an inserter");
     let place = insert(&log, (&mut session, &mut inserter), 1, &[1; 100]);
     log.flush(&mut session, place.end).expect("durable");
     assert_eq!(read(folder.path(), Lsn(0x10_0028)).0.len(), 1);
+}
+
+#[test]
+fn the_number_of_flushes_is_measured_with_each_method() {
+    for_each_method(|options| {
+        let (folder, aio) = (tempfile::tempdir().expect("a folder"), instance());
+        let options = LogWriterOptions { flushes: FlushLimit::Auto, ..options };
+        let log = open(&aio, folder.path(), options.clone());
+        let rates = log.flush_rates().expect("measured");
+        assert!(rates.rates[0] > 0, "{rates}");
+        assert_eq!(log.flush_limit(), rates.best());
+        let shown = format!("{log:?}");
+        assert!(shown.contains(&format!("at most {} in flight", rates.best())), "{shown}");
+        let measured = fs::read_dir(folder.path().join("pg_wal")).expect("listed");
+        let left = measured.map(|entry| entry.expect("an entry").file_name());
+        let left: Vec<_> = left.filter(|name| name.to_string_lossy().contains("sync")).collect();
+        assert!(left.is_empty(), "{left:?}");
+        // Lanes that are not needed are given back.
+        let fixed = instance();
+        let flushes = FlushLimit::Fixed(rates.best());
+        let log_of_fixed =
+            open(&fixed, folder.path(), LogWriterOptions { flushes, ..options.clone() });
+        assert_eq!(free_lanes(&aio), free_lanes(&fixed));
+        drop((log, log_of_fixed));
+        write_in_threads(options);
+    });
+}
+
+/// The number of further lanes for which an instance has memory.
+fn free_lanes(aio: &Aio) -> usize {
+    let lanes = std::iter::from_fn(|| Lane::new(aio).ok());
+    lanes.collect::<Vec<_>>().len()
 }
