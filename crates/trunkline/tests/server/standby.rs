@@ -208,7 +208,7 @@ fn compare(ours: &BTreeMap<PathBuf, Vec<u8>>, theirs: &BTreeMap<PathBuf, Vec<u8>
                 continue;
             }
             let place = format!("{}, block {block}", name.display());
-            let headers = [ours, theirs].map(|page| PageHeader::parse(page));
+            let headers = [ours, theirs].map(PageHeader::parse);
             let is_heap = usize::from(headers[0].special) == BLOCK_SIZE;
             let manager = ResourceManager(if is_heap { number::HEAP } else { number::BTREE });
             let first = first_difference(ours, theirs, manager, Fork::Main, block);
