@@ -15,7 +15,7 @@ use trunkline_format::wal::SegmentSize;
 use trunkline_format::{Oid, Tid, TupleBuilder};
 
 /// Creates DIR/cluster with these options, and a pool of 1 GB.
-pub fn create(
+pub(crate) fn create(
     root: &Path,
     options: impl FnOnce(&mut WritableClusterOptions),
 ) -> Result<WritableCluster, Box<dyn Error>> {
@@ -33,15 +33,15 @@ pub fn create(
 }
 
 /// What a transaction does: the number of its changes, and the percentages of inserts and of updates. The rest are deletes.
-pub struct Mix {
-    pub changes: u64,
-    pub inserts: u64,
-    pub updates: u64,
+pub(crate) struct Mix {
+    pub(crate) changes: u64,
+    pub(crate) inserts: u64,
+    pub(crate) updates: u64,
 }
 
 /// A session with a table of its own, whose rows have about 100 bytes.
-pub struct Writer {
-    pub session: WriteSession,
+pub(crate) struct Writer {
+    pub(crate) session: WriteSession,
     table: HeapWriter,
     rng: Rng,
     rows: Vec<Tid>,
@@ -50,7 +50,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn new(
+    pub(crate) fn new(
         cluster: &WritableCluster,
         seed: u64,
         rows_max: usize,
@@ -67,7 +67,7 @@ impl Writer {
     }
 
     /// Changes rows in a transaction, which the caller ends.
-    pub fn change(&mut self, mix: &Mix) -> Result<Transaction, Box<dyn Error>> {
+    pub(crate) fn change(&mut self, mix: &Mix) -> Result<Transaction, Box<dyn Error>> {
         let transaction = self.session.begin()?;
         let mut row = TupleBuilder::new();
         for _ in 0..mix.changes {
