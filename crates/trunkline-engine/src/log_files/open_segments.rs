@@ -11,7 +11,7 @@ use trunkline_aio::facade::Arc;
 
 use super::segment_file::OpenSegment;
 
-/// The fewest and the most files that stay open, whatever the process may open: 2 and 64 GB of log.
+/// The minimum and the maximum of the number of open segments, whatever the process may open: 2 and 64 GB of log.
 const FILES_RANGE: (u64, u64) = (128, 4096);
 /// The most memory for unpacked segments, in bytes: eight of the usual size.
 const UNPACKED_MAX: u64 = 128 << 20;

@@ -39,7 +39,7 @@ const SLOW: u64 = 2000;
 /// How many flushes of one page the storage makes durable in a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FlushRates {
-    /// With 1, 2, 4 and 8 in flight. 0: not measured, since fewer don't pay.
+    /// With 1, 2, 4 and 8 in flight. 0: not measured, because a smaller number did not pay already, or a single flush is too fast.
     pub rates: [u64; DEPTHS.len()],
 }
 

@@ -252,8 +252,8 @@ impl Backend {
     /// `RBM_ZERO_AND_LOCK`). Creates the file of its segment if necessary. If the page isn't in the
     /// pool, a page of zeros is added; otherwise the page is left as it is.
     ///
-    /// `choose` returns the block, with a guard, while which exists the page in the file is not
-    /// needed. It may wait for another session's guard, since the session has no staged I/O and its
+    /// `choose` returns the block and a guard. While the guard exists, the page in the file is not
+    /// needed. `choose` may wait for another session's guard, since the session has no staged I/O and its
     /// pin is reserved: the holder of the guard doesn't have to wait for a pin. The caller must
     /// lock the page and overwrite it before it drops the guard.
     ///

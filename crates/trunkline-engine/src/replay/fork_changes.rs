@@ -40,7 +40,7 @@ pub(crate) struct ForkChanges {
     pages: PageTable<Chain>,
     /// One more than the highest block that has a chain, or had one.
     end: BlockNo,
-    /// The length after the last truncation. What the file has from the lowest of them on is void.
+    /// The length after the last truncation, and the lowest length of all truncations: what the file has from there on is void.
     cut: Option<Cut>,
     /// Whether the log has created the fork (true) or removed it (false) last. The first record of one of
     /// its pages creates it too.

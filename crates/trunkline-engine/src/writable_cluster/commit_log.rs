@@ -11,8 +11,8 @@
 //! Whatever can fail comes before the record. A commit keeps its page pinned until the status is set. That takes one of the
 //! pins that the session is guaranteed anyway, so in a small pool, fewer sessions can commit at once, but none fails.
 //!
-//! A page that is missing in its file, or whose file is missing, is an error. Only redo may read it as zeros, as that of a
-//! server does: its records may be older than the removal of a file. A page that begins is not read at all.
+//! A page that is missing in its file, or whose file is missing, is an error. Only redo may read it as zeros: its records may
+//! be older than the removal of a file. A new page is not read at all.
 
 use trunkline_aio::facade::{Mutex, MutexGuard};
 use trunkline_format::transam::commit_log::{self, XIDS_PER_PAGE};
