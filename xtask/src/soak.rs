@@ -21,6 +21,7 @@ use std::time::Instant;
 use crate::ci::ACCEPTED_PART_SKIPS;
 use crate::failure::Failure;
 use crate::fixtures;
+use crate::invocation::Invocation;
 use crate::mutants;
 use crate::tally::Tally;
 use crate::tree::Checkout;
@@ -151,11 +152,7 @@ fn faults(checkout: &Checkout) -> Result<String, Failure> {
 /// Crashes the simulated disk [`LOG_CRASHES`] times in each test. The build is optimised, and still checks arithmetic.
 fn log_crashes(checkout: &Checkout) -> Result<String, Failure> {
     let test = "test --release -p trunkline-sim --test log_contract -- --nocapture crashes::";
-    let test = checkout
-        .cargo(test)
-        .env("TRUNKLINE_LOG_CRASHES", LOG_CRASHES)
-        .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")
-        .env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
+    let test = with_checks(checkout.cargo(test)).env("TRUNKLINE_LOG_CRASHES", LOG_CRASHES);
     let (mut crashes, mut tests) = (0, 0);
     let code = test.tee(|line| {
         // Such as "500012 crashes of the log".
@@ -178,16 +175,20 @@ fn mutations(checkout: &Checkout) -> Result<String, Failure> {
     let test = "test --release -p trunkline-format --lib -- --nocapture";
     let filters = ["mutated_records", "random_bytes_are_decoded", "damaged_records_and_pages"];
     let test = filters.iter().fold(checkout.cargo(test), |test, filter| test.arg(filter));
-    let test = test
-        .env("TRUNKLINE_MUTATIONS", MUTATIONS)
-        .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")
-        .env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
+    let test = with_checks(test).env("TRUNKLINE_MUTATIONS", MUTATIONS);
     let mut tally = Tally::default();
     let code = test.tee(|line| tally.line(line))?;
     if code != Some(0) || tally.passed != filters.len() as u64 {
         return Err(Failure::new(format!("{test} failed: {}", tally.failures.join(", "))));
     }
     Ok(format!("{} tests with {MUTATIONS} mutations each", tally.passed))
+}
+
+/// A release build that checks arithmetic and assertions.
+fn with_checks(cargo: Invocation) -> Invocation {
+    cargo
+        .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")
+        .env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
 }
 
 /// Kills each command [`KILLS`] times.

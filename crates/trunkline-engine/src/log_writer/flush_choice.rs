@@ -40,16 +40,15 @@ impl FlushChoice {
         let mut lanes = lanes.collect::<Result<Vec<_>, _>>()?;
         // Before anything is measured: the file system may not support direct I/O.
         let segment = options.segment_size.segment_of(options.end);
-        let method_of = |writes_durably| match options.direct {
-            true => segments.direct_method(segment, writes_durably),
-            false => Ok(FlushMethod::buffered(writes_durably)),
+        let direct = options.direct.then(|| segments.direct_method(segment)).transpose()?;
+        let method_of = |times: Option<SyncTimes>| {
+            let sync_method = times.map_or(options.sync_method, SyncTimes::best);
+            let writes_durably = sync_method == WalSyncMethod::OpenDatasync;
+            match direct {
+                Some(direct) => direct.with_durable_writes(writes_durably),
+                None => FlushMethod::buffered(writes_durably),
+            }
         };
-        let (fdatasync, open_datasync) = (method_of(false)?, method_of(true)?);
-        let method_of =
-            |times: Option<SyncTimes>| match times.map_or(options.sync_method, SyncTimes::best) {
-                WalSyncMethod::OpenDatasync => open_datasync,
-                _ => fdatasync,
-            };
         let measures_times = options.sync_method == WalSyncMethod::Auto;
         let measures_rates = options.flushes == FlushLimit::Auto;
         let (mut sync_times, mut flush_rates) = (None, None);

@@ -93,19 +93,15 @@ impl SegmentStore {
         removed.map_err(|source| LogWriterError::file("remove", &path, source))
     }
 
-    /// How flushes write with direct I/O, which depends on the file system of this segment.
+    /// How flushes write with direct I/O and `fdatasync`, which depends on the file system of this segment.
     ///
     /// # Errors
     /// [`LogWriterError::Direct`] or [`LogWriterError::File`].
-    pub(super) fn direct_method(
-        &self,
-        segment: u64,
-        writes_durably: bool,
-    ) -> Result<FlushMethod, LogWriterError> {
+    pub(super) fn direct_method(&self, segment: u64) -> Result<FlushMethod, LogWriterError> {
         let path = self.path(segment);
         let file = self.open(segment, true);
         let file = file.map_err(|source| LogWriterError::open_direct("open", &path, source))?;
-        let method = FlushMethod::direct(writes_durably, file.alignment());
+        let method = FlushMethod::direct(file.alignment());
         let refused = || StorageError::alignment(path, file.alignment());
         method.ok_or_else(|| LogWriterError::Direct(Arc::new(refused())))
     }

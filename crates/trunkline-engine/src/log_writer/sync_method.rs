@@ -92,11 +92,16 @@ impl FlushMethod {
         Self { writes_durably, is_direct: false, block }
     }
 
-    /// With direct I/O, for files with this alignment in bytes. `None` if WAL pages don't have it.
-    pub(super) fn direct(writes_durably: bool, alignment: u32) -> Option<Self> {
+    /// With direct I/O and `fdatasync`, for files with this alignment in bytes. `None` if WAL pages don't have it.
+    pub(super) fn direct(alignment: u32) -> Option<Self> {
         let block = u64::from(alignment).max(SECTOR);
         let fits = block.is_power_of_two() && block <= LOG_PAGE_SIZE as u64;
-        fits.then_some(Self { writes_durably, is_direct: true, block })
+        fits.then_some(Self { writes_durably: false, is_direct: true, block })
+    }
+
+    /// The same, with durable writes or without them. Only for direct I/O, since the block of buffered writes depends on that.
+    pub(super) fn with_durable_writes(self, writes_durably: bool) -> Self {
+        Self { writes_durably, ..self }
     }
 
     /// Whether segments are written with direct I/O.
@@ -150,7 +155,7 @@ mod tests {
 
     #[test]
     fn blocks_are_as_large_as_the_device_wants() {
-        let block = |alignment| FlushMethod::direct(false, alignment).map(FlushMethod::block);
+        let block = |alignment| FlushMethod::direct(alignment).map(FlushMethod::block);
         assert_eq!([1, 512, 4096, 8192].map(block), [Some(512), Some(512), Some(4096), Some(8192)]);
         assert_eq!([16_384, 3072].map(block), [None, None]);
     }

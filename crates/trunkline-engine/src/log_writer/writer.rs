@@ -237,8 +237,8 @@ impl LogWriter {
         if self.flushes.has_failed() { self.flushes.failure() } else { None }
     }
 
-    /// Recycles or removes the segments that are not needed for redo from `redo` on, where a checkpoint has begun that
-    /// the control file names, nor within `wal_keep_size`. Segments are recycled until those from there on have `min_wal_size` bytes.
+    /// Recycles or removes the segments that neither redo nor `wal_keep_size` needs. `redo` is the redo point of the checkpoint
+    /// that the control file names. Segments are recycled until those from there on have `min_wal_size` bytes.
     ///
     /// # Errors
     /// [`LogWriterError::File`]. The next call takes what was left.
@@ -253,8 +253,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Removes the segments that are not needed for redo from the shutdown checkpoint at `place` on, nor within
-    /// `wal_keep_size`.
+    /// Removes the segments that neither redo from the shutdown checkpoint at `place` nor `wal_keep_size` needs.
     ///
     /// # Errors
     /// [`LogWriterError::File`]. The next checkpoint takes what was left.
@@ -264,7 +263,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// From where on the WAL stays, if redo needs it from `redo` on.
+    /// The oldest LSN to keep, given the redo point.
     fn kept_from(&self, redo: Lsn) -> Lsn {
         Lsn(self.end().0.saturating_sub(self.options.wal_keep_size)).min(redo)
     }

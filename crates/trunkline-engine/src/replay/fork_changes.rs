@@ -47,13 +47,8 @@ pub(crate) struct ForkChanges {
     exists: Option<bool>,
 }
 
-/// What the log says about a fork of a dropped database if it has no record of the fork.
-pub(super) static DROPPED: ForkChanges = ForkChanges {
-    pages: PageTable::EMPTY,
-    end: 0,
-    cut: Some(Cut { length: 0, void_from: 0 }),
-    exists: Some(false),
-};
+/// [`ForkChanges::of_dropped`], for forks of which the log has no record.
+pub(super) static DROPPED: ForkChanges = ForkChanges::of_dropped();
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cut {
@@ -124,8 +119,9 @@ impl ForkChanges {
     }
 
     /// What the log says about a fork that was in a dropped database.
-    pub(super) fn of_dropped() -> Self {
-        Self { cut: DROPPED.cut, exists: DROPPED.exists, ..Self::default() }
+    pub(super) const fn of_dropped() -> Self {
+        let cut = Some(Cut { length: 0, void_from: 0 });
+        Self { pages: PageTable::EMPTY, end: 0, cut, exists: Some(false) }
     }
 
     /// All chains, by block.

@@ -80,12 +80,17 @@ impl<T> PageTable<T> {
 
     /// The blocks that have values, from `block` on.
     pub(super) fn blocks_from(&self, block: BlockNo) -> impl Iterator<Item = BlockNo> {
-        let lines = self.lines.range(block / BLOCKS..);
-        let blocks = lines.flat_map(|(number, line)| {
-            let bits = (0..BLOCKS).filter(|bit| line.blocks >> bit & 1 == 1);
-            bits.map(move |bit| number * BLOCKS + bit)
-        });
-        blocks.skip_while(move |found| *found < block)
+        let first = block / BLOCKS;
+        self.lines.range(first..).flat_map(move |(number, line)| {
+            let from = if *number == first { block % BLOCKS } else { 0 };
+            let mut bits = line.blocks & u32::MAX << from;
+            std::iter::from_fn(move || {
+                let bit = bits.trailing_zeros();
+                // Clears the lowest bit. There is none any more if there was none.
+                bits &= bits.checked_sub(1)?;
+                Some(number * BLOCKS + bit)
+            })
+        })
     }
 
     /// The values, by block.

@@ -180,12 +180,15 @@ impl WriteSession {
     ///
     /// # Errors
     /// [`WritableClusterError`].
+    ///
+    /// # Panics
+    /// As [`WriteSession::relation`].
     pub fn create(
         &mut self,
         transaction: &Transaction,
         locator: RelationLocator,
     ) -> Result<Relation, WritableClusterError> {
-        let relation = self.shared.storage.relation(locator, Fork::Main);
+        let relation = self.relation(locator);
         relation.create()?;
         let mut room = self.changer.room(self.backend.session(), (1, 0, 16))?;
         let RelationLocator { tablespace, database, relfilenode } = locator;
@@ -198,7 +201,11 @@ impl WriteSession {
     }
 
     /// The main fork of a relation that exists.
+    ///
+    /// # Panics
+    /// If the locator is that of an SLRU: only commits change the commit log, and redo refuses records about it.
     pub fn relation(&self, locator: RelationLocator) -> Relation {
+        assert!(locator.slru().is_none(), "{locator} is not a relation");
         self.shared.storage.relation(locator, Fork::Main)
     }
 

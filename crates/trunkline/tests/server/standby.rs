@@ -19,10 +19,10 @@ use trunkline_engine::writable_cluster::{WritableCluster, WritableClusterOptions
 use trunkline_format::wal::redo::first_difference;
 use trunkline_format::wal::resource_manager::number;
 use trunkline_format::wal::{ResourceManager, SegmentSize};
-use trunkline_format::{BLOCK_SIZE, ClusterState, ControlFile, Fork, Lsn, PageHeader};
+use trunkline_format::{BLOCK_SIZE, ClusterState, Fork, Lsn, PageHeader};
 
 use crate::differential::seeds;
-use crate::killed_writers::files;
+use crate::killed_writers::{control_file, files};
 use crate::segment_archive::{SegmentArchive, segment_path};
 use crate::server::{Server, major_of, servers};
 use crate::writer_process::{options, write_in_threads};
@@ -165,11 +165,6 @@ fn change_wal_level(data: &Path) {
     control.wal_level = REPLICA;
     control.checkpoint.wal_level = Some(REPLICA);
     fs::write(data.join("global/pg_control"), &control.encode()[..]).expect("written");
-}
-
-fn control_file(data: &Path) -> ControlFile {
-    let bytes = fs::read(data.join("global/pg_control")).expect("read");
-    ControlFile::parse(&bytes).expect("sound")
 }
 
 /// The log of the standby has only messages that we expect, and those that contain one of `others`.

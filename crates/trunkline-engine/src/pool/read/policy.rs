@@ -70,14 +70,14 @@ pub(crate) struct PageChecks {
     pub(crate) checksums: bool,
     /// The end of the log, if the cluster is read through it.
     pub(crate) newest: Option<Lsn>,
-    /// Whether the pages have a header. If not, there is nothing to check.
-    pub(crate) headers: bool,
+    /// Whether the pages have no header, so that there is nothing to check.
+    pub(crate) is_headerless: bool,
 }
 
 impl PageChecks {
     /// Checks a page, and applies the policy to it.
     pub(crate) fn check(self, page: &mut PageBytes, block: BlockNo) -> PageCheck {
-        if !self.headers {
+        if self.is_headerless {
             return PageCheck::Valid;
         }
         let verdict = verify_page(page, block, self.checksums);

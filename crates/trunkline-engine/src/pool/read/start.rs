@@ -228,7 +228,7 @@ impl PageReads {
             policy: request.policy,
             checksums: request.relation.storage().checksums(),
             newest: request.relation.storage().replay().and_then(Replay::newest),
-            headers: request.tag.has_header(),
+            is_headerless: !request.tag.has_header(),
         };
         // From here on only the definition of the I/O itself can fail.
         let (read, slots) = self.window.item_and_slots(slot);
