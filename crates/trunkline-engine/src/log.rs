@@ -5,7 +5,8 @@
 //! PostgreSQL, `FlushBuffer` calls `XLogFlush` for every page it writes, with that page's LSN.
 //! Here, a session that wants to flush several pages calls [`Log::flush`] just once, with the
 //! largest of their LSNs. Since that call may block, the session must not hold any content lock or
-//! have any staged I/O at that point. A task of an async runtime must not block at all, so it polls
+//! have any staged I/O at that point. There is one exception: a checkpoint holds a share lock on a
+//! page whose LSN would otherwise advance again before the page can be written. A task of an async runtime must not block at all, so it polls
 //! with [`Log::poll_flush`] instead. Both get the session that waits, so that a log can issue its
 //! I/O through that session, and wait for it like for any other I/O.
 //!
@@ -57,8 +58,9 @@ pub trait Log: Send + Sync {
 
     /// Makes the log durable at least up to `lsn` (`XLogFlush`). It's better to flush the log to
     /// its end, because the next page probably has a later LSN. This call may block on storage. The
-    /// caller must not hold any content lock or have any staged I/O, because other sessions might
-    /// have to wait for those in the meantime.
+    /// caller must not have any staged I/O or hold any content lock, because other sessions might
+    /// have to wait for those in the meantime. The only lock it may hold is a share lock on one
+    /// page, so the log must not change pages.
     ///
     /// `session` is the session that waits. The log may issue I/O through it
     /// ([`Class::Log`](trunkline_aio::Class::Log)) and wait in it.

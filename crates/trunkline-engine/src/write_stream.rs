@@ -20,6 +20,10 @@
 //! safe to wait for a lock at the end. Our writes in flight do hold the content locks of their
 //! pages, but they have been submitted and will complete without any help from this session.
 //!
+//! If a page's LSN is again not durable after we have flushed the log for it, we defer the page as
+//! well. A page that changes all the time, such as the newest page of the commit log, could
+//! otherwise hold up a checkpoint for as long as it changes.
+//!
 //! PostgreSQL's checkpointer writes one page at a time, synchronously (`SyncOneBuffer`).
 
 mod deferred;
@@ -49,6 +53,8 @@ pub struct WriteStream {
     /// submitted together as a group.
     runs: VecDeque<Run>,
     deferred: Deferred,
+    /// The page for which we last flushed the log, before its write was started.
+    flushed_for: Option<BufferTag>,
     writeback: WritebackQueue,
     counter: WriteCounter,
     /// Number of writes we still have to issue at reduced concurrency. Reset to its maximum
@@ -100,6 +106,7 @@ impl WriteStream {
             options: WriteOptions { combine, ..options },
             runs: VecDeque::new(),
             deferred: Deferred::default(),
+            flushed_for: None,
             counter: WriteCounter::new(backend.statistics(), backend.kind()),
             writeback: WritebackQueue::new(manager.clusters(), options.flush_after, options.class),
             yields: 0,
@@ -239,7 +246,18 @@ impl WriteStream {
                     self.stats.skipped += 1;
                     1
                 }
+                // Its LSN has advanced since we flushed the log for this page.
+                WriteStart::LogFirst(_) if self.flushed_for.take() == Some(run.first) => {
+                    match self.options.must {
+                        true => self.deferred.push(run.first, run.buffers[0]),
+                        false => self.stats.skipped += 1,
+                    }
+                    1
+                }
                 refused => {
+                    if matches!(refused, WriteStart::LogFirst(_)) {
+                        self.flushed_for = Some(run.first);
+                    }
                     self.runs.push_front(run);
                     return Ok(Some(refused));
                 }

@@ -94,6 +94,20 @@ impl BufferManager {
         self.mapping.pin(self.buffers(), tag, usage_max)
     }
 
+    /// Pins a buffer that isn't reserved for a session, if it still contains this page. Doesn't count as a use of the
+    /// page. The caller must call [`BufferManager::unpin`], and must not wait for other sessions' pins until then.
+    pub(crate) fn pin_in(&self, tag: BufferTag, buffer: u32) -> bool {
+        let descriptor = self.buffers().descriptor(buffer);
+        if descriptor.word().pin(0).is_none() {
+            return false;
+        }
+        let is_same = descriptor.tag() == tag;
+        if !is_same {
+            self.unpin(buffer);
+        }
+        is_same
+    }
+
     /// The state of the page's buffer, without a pin: a hint.
     pub(crate) fn peek(&self, tag: BufferTag) -> Option<BufferState> {
         self.mapping.peek(self.buffers(), tag)

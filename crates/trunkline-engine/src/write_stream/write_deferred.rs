@@ -1,9 +1,15 @@
 //! Writes the deferred pages at the end of a stream. For each page, we either wait for its lock or
 //! write a copy of the page.
+//!
+//! A page may also be deferred because its LSN advances all the time, so that it's never durable when we want to write
+//! the page. We flush the log for such a page while we hold a share lock on it, and then write a copy. PostgreSQL flushes
+//! the log under that lock for every page (`FlushBuffer`), so that sessions that want to change the page wait for the
+//! flush.
 
 use super::WriteStream;
-use crate::pool::{Backend, BufferTag, PageWrites, WriteError, WriteStart};
+use crate::pool::{Backend, BufferTag, PageWrites, PinRef, WriteError, WriteStart};
 use crate::storage::Relation;
+use trunkline_aio::facade::Arc;
 
 impl WriteStream {
     /// Writes the deferred pages one by one. If the session is cancelled, the current page and all
@@ -56,9 +62,38 @@ impl WriteStream {
                     self.stats.waits += 1;
                     backend.wait_until_writable(buffer)?;
                 }
-                refused => self.resolve(backend, refused)?,
+                WriteStart::LogFirst(lsn) => {
+                    if self.write_share_locked(backend, relation, tag, buffer)? {
+                        return Ok(());
+                    }
+                    self.resolve(backend, WriteStart::LogFirst(lsn))?;
+                }
+                WriteStart::NoHandle => self.resolve(backend, WriteStart::NoHandle)?,
             }
         }
+    }
+
+    /// Holds a share lock on the page, so that its LSN can't advance, while flushing the log up to that LSN and writing
+    /// a copy of the page. Returns false if an I/O on the page is in progress, or if there's no memory for a copy.
+    fn write_share_locked(
+        &mut self,
+        backend: &mut Backend,
+        relation: &Relation,
+        tag: BufferTag,
+        buffer: u32,
+    ) -> Result<bool, WriteError> {
+        backend.session().submit();
+        let manager = Arc::clone(&self.manager);
+        if !manager.pin_in(tag, buffer) {
+            self.stats.clean += 1;
+            return Ok(true);
+        }
+        let written = match backend.read_lock(PinRef::new(manager.frames(), buffer)) {
+            Ok(_locked) => self.write_copy(backend, relation, tag, buffer),
+            Err(cancelled) => Err(cancelled.into()),
+        };
+        manager.unpin(buffer);
+        written
     }
 
     /// Writes a copy of a page that is locked by readers, and waits for the write to complete.

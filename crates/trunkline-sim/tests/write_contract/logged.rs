@@ -5,12 +5,12 @@
 
 use std::io;
 use std::task::{Context, Poll};
-use trunkline_aio::facade::Arc;
-use trunkline_aio::facade::atomic::{AtomicBool, Ordering};
+use trunkline_aio::facade::atomic::{AtomicBool, AtomicU64, Ordering};
+use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_aio::{Operation, PolledWait, Session};
 use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions, checkpoint};
 use trunkline_engine::log::{Log, LogError, PositionLog};
-use trunkline_engine::pool::{Backend, BackendType, Pool, ReadError, WriteError};
+use trunkline_engine::pool::{Backend, BackendType, Pin, Pool, ReadError, WriteError};
 use trunkline_format::Lsn;
 use trunkline_sim::matrix::cluster::check;
 use trunkline_sim::matrix::{Cluster, Needs, page};
@@ -123,6 +123,73 @@ fn a_failed_log_flush_prevents_page_writes() {
         cluster.writes.attach(&cluster.files);
         assert!((0..16).all(|block| cluster.is_on_disk(block, 1)));
         assert!(pool.rows().iter().all(|row| !row.dirty && row.pins == 0));
+    });
+}
+
+/// A log that makes only what is asked for durable, while another session appends a record for one
+/// page during each flush.
+#[derive(Default)]
+struct BusyLog {
+    log: PositionLog,
+    page: Mutex<Option<Pin>>,
+    changes: AtomicU64,
+}
+
+impl BusyLog {
+    /// Changes the page, if the session that flushes the log doesn't prevent it.
+    fn change_page(&self) {
+        let held = self.page.lock();
+        let Some(pin) = &*held else { return };
+        if let Some(mut bytes) = pin.page().try_write() {
+            let changes = self.changes.fetch_add(1, Ordering::SeqCst) + 1;
+            assert!(changes < 100, "a checkpoint waits for ever");
+            let block = pin.page().block();
+            bytes.mark_dirty();
+            bytes.copy_from_slice(&page(0, block, 1, self.log.append(10).0));
+        }
+    }
+}
+
+impl Log for BusyLog {
+    fn durable(&self) -> Lsn {
+        self.log.durable()
+    }
+
+    fn flush(&self, session: &mut Session, lsn: Lsn) -> Result<(), LogError> {
+        self.log.flush(session, lsn)?;
+        self.change_page();
+        Ok(())
+    }
+
+    fn poll_flush(
+        &self,
+        _context: &mut Context<'_>,
+        session: &mut Session,
+        _wait: &mut PolledWait,
+        lsn: Lsn,
+    ) -> Poll<Result<(), LogError>> {
+        Poll::Ready(self.flush(session, lsn))
+    }
+}
+
+/// A page that changes during every flush of the log doesn't hold up a checkpoint.
+#[test]
+fn a_page_that_changes_during_every_flush_is_written() {
+    check(Needs { handles: 64, ..Needs::writable() }, |cluster| {
+        let log = Arc::new(BusyLog::default());
+        let (pool, mut backend) =
+            dirty_pool(cluster, Arc::clone(&log) as _, || log.log.append(10).0);
+        *log.page.lock() = Some(backend.read(&cluster.relation(0), 5).expect("reads"));
+        // This pool has its own log, but the write checker only knows the cluster's.
+        cluster.writes.detach();
+        let options = CheckpointOptions::default();
+        checkpoint(&pool, &mut backend, options, |_| {}).expect("a checkpoint");
+        assert!(log.changes.load(Ordering::SeqCst) >= 2, "the page was refused twice");
+        assert!(pool.rows().iter().all(|row| !row.dirty));
+        *log.page.lock() = None;
+        cluster.writes.attach(&cluster.files);
+        assert!((0..16).all(|block| cluster.is_on_disk(block, 1)));
+        assert!(pool.rows().iter().all(|row| row.pins == 0));
     });
 }
 

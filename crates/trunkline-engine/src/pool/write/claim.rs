@@ -16,9 +16,10 @@ use trunkline_format::{BlockNo, Lsn, PageBytes, page, set_checksum};
 /// Whether the request's first page is still in its buffer and still dirty.
 pub(super) fn is_still_dirty(manager: &BufferManager, request: &WriteRequest<'_>) -> bool {
     let Some(&buffer) = request.buffers.first() else { return false };
-    let descriptor = manager.buffers().descriptor(buffer);
-    let Some(state) = descriptor.word().pin(0) else { return false };
-    let dirty = descriptor.tag() == request.first && state.has(flag::DIRTY);
+    if !manager.pin_in(request.first, buffer) {
+        return false;
+    }
+    let dirty = manager.buffers().state(buffer).has(flag::DIRTY);
     manager.unpin(buffer);
     dirty
 }
@@ -34,15 +35,12 @@ pub(super) fn claim_with(
     io: WaitRef,
     how: impl FnOnce(&BufferWord, u64) -> WriteClaim,
 ) -> WriteClaim {
-    let descriptor = manager.buffers().descriptor(buffer);
     // Take a short pin, so that the tag is stable.
-    if descriptor.word().pin(0).is_none() {
+    if !manager.pin_in(request.first.at(block), buffer) {
         return WriteClaim::Clean;
     }
-    let claimed = match descriptor.tag() == request.first.at(block) {
-        true => how(descriptor.word(), request.needed),
-        false => WriteClaim::Clean,
-    };
+    let descriptor = manager.buffers().descriptor(buffer);
+    let claimed = how(descriptor.word(), request.needed);
     if claimed == WriteClaim::Claimed {
         descriptor.set_io(io);
     }
