@@ -16,6 +16,7 @@
 //! | `writer` | how are rows inserted, updated and deleted? |
 //! | `multi_insert` | how are many rows inserted at once? |
 //! | `row_lock` | how is a row locked? |
+//! | `row_holders` | which transactions have locked or changed a row, and have not ended? |
 //! | `prune` | what does one prune change, and how is it logged? |
 //! | `prune_plan` | which line pointers are redirected, dead or unused? |
 //! | `freeze_plan` | which tuples are frozen, and how? |
@@ -32,7 +33,7 @@
 //! after it.
 //!
 //! **Not here:** waiting for row locks, and snapshots. The caller ensures that no other session changes the row, and says
-//! which is the oldest XID that a snapshot may still need (`OldestXmin`). There are no multixacts.
+//! which is the oldest XID that a snapshot may still need (`OldestXmin`). Multixacts have only lockers as members.
 //!
 //! [`page_change`]: crate::page_change
 
@@ -42,6 +43,7 @@ mod multi_insert;
 mod page_space;
 mod prune;
 mod prune_plan;
+mod row_holders;
 mod row_lock;
 mod session;
 mod tuple_states;
@@ -51,5 +53,5 @@ mod writer;
 pub use error::{HeapWriteError, StatusError};
 pub use prune::{PruneOptions, PruneReason, Pruned};
 pub use row_lock::RowLockMode;
-pub use session::{HeapSession, TransactionStatuses};
+pub use session::{HeapSession, Multixacts, TransactionStatuses};
 pub use writer::{HeapWriter, WrittenRow};

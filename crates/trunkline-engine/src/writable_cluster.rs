@@ -13,11 +13,12 @@
 //! | `shared` | what do sessions share? |
 //! | `ids` | which XID and OID is next? |
 //! | `commit_log` | which transactions have committed? |
+//! | `multixacts` | which transactions share a lock on a row? |
 //! | `commit_gate` | which commits are between their record and the commit log? |
 //! | `checkpoint` | from where would redo start? |
 //! | `lock_file`, `locked_files` | does another process use the directory, and until when does this one? |
 //!
-//! There are no catalogs, row locks or snapshots yet: the caller must know which relations exist, and ensure that no two
+//! There are no catalogs, waits for row locks, or snapshots yet: the caller must know which relations exist, and ensure that no two
 //! sessions change the same row. [`crate::heap_writer`] writes rows.
 
 mod checkpoint;
@@ -28,6 +29,7 @@ mod error;
 mod ids;
 mod lock_file;
 mod locked_files;
+mod multixacts;
 mod options;
 mod session;
 mod shared;

@@ -16,7 +16,7 @@ use crate::storage::StorageError;
 pub(super) const TUPLE_MAX: usize =
     BLOCK_SIZE - (HEADER_SIZE as usize + LINE_POINTER_SIZE as usize).next_multiple_of(8);
 
-/// Why the status of a transaction could not be read.
+/// Why the status of a transaction, or a multixact, could not be read or created.
 pub type StatusError = Box<dyn Error + Send + Sync>;
 
 /// Why a page of a table was not changed.
@@ -34,7 +34,7 @@ pub enum HeapWriteError {
         /// The line pointer.
         location: Location,
     },
-    /// A row that should be locked or changed has an xmax, and the caller has not said that this transaction has ended.
+    /// Another transaction has locked or changed a row that should be locked or changed, and may not have ended.
     #[error("{location} was locked or changed by transaction {xmax}, which may not have ended")]
     LockedBy {
         /// The line pointer.
@@ -52,8 +52,10 @@ pub enum HeapWriteError {
         /// The transaction.
         xmax: u32,
     },
-    /// The tuple has a multixact, which we can't change yet.
-    #[error("{location} has multixact {multixact}, and changing such tuples is not supported")]
+    /// The tuple has a multixact with a member that has updated it, which only servers create.
+    #[error(
+        "{location} was updated by a member of multixact {multixact}, and changing such tuples is not supported"
+    )]
     Multixact {
         /// The line pointer.
         location: Location,
@@ -93,6 +95,20 @@ pub enum HeapWriteError {
     Status {
         /// The transaction.
         xid: u32,
+        /// Why.
+        source: StatusError,
+    },
+    /// The members of a multixact could not be read.
+    #[error("could not read the members of multixact {multixact}: {source}")]
+    Members {
+        /// The multixact.
+        multixact: u32,
+        /// Why.
+        source: StatusError,
+    },
+    /// A multixact could not be created.
+    #[error("could not create a multixact: {source}")]
+    NewMultixact {
         /// Why.
         source: StatusError,
     },

@@ -46,7 +46,7 @@ impl FreezePlan {
             if !prune.keeps(tuple.item()) {
                 continue;
             }
-            let xids = [inserter(&tuple), remaining_xmax(&tuple)?];
+            let xids = [inserter(&tuple), xmax_xid(&tuple)?];
             is_needed |= xids.into_iter().flatten().any(|xid| precedes(xid, limit));
             plan.tuples.extend(freeze(&tuple, xids, states)?);
         }
@@ -122,14 +122,21 @@ fn freeze(
     Ok((xmin.is_some() || xmax.is_some()).then_some(frozen))
 }
 
-/// The xmax of a tuple, whatever it has done.
+/// Whether a tuple has an xmax, whatever that has done.
+pub(super) fn has_xmax(tuple: &HeapTuple<'_>) -> bool {
+    let is_multixact = tuple.infomask() & XMAX_IS_MULTI != 0;
+    tuple.xmax() >= if is_multixact { 1 } else { FIRST_NORMAL_XID }
+}
+
+/// The XID that is the xmax of a tuple, whatever it has done. A multixact is not an XID. It stays on the tuple until another
+/// transaction locks or changes the row.
 ///
 /// # Errors
-/// [`Unknown::Multixact`].
-pub(super) fn remaining_xmax(tuple: &HeapTuple<'_>) -> Result<Option<u32>, Unknown> {
-    let xmax = tuple.xmax();
-    if tuple.infomask() & XMAX_IS_MULTI != 0 {
-        return Err(Unknown::Multixact { item: tuple.item(), multixact: xmax });
+/// [`Unknown::Multixact`] if a member has updated the tuple.
+fn xmax_xid(tuple: &HeapTuple<'_>) -> Result<Option<u32>, Unknown> {
+    if let Some(multixact) = tuple.updating_multixact() {
+        return Err(Unknown::Multixact { item: tuple.item(), multixact });
     }
-    Ok((xmax >= FIRST_NORMAL_XID).then_some(xmax))
+    let is_xid = tuple.infomask() & XMAX_IS_MULTI == 0;
+    Ok((is_xid && has_xmax(tuple)).then(|| tuple.xmax()))
 }

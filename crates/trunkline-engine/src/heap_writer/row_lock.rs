@@ -1,21 +1,21 @@
 //! Locks a row (PostgreSQL's `heap_lock_tuple`).
 //!
-//! The lock is the row's xmax, so it lasts until the transaction ends. A row that another transaction has locked would
-//! need a multixact; there are none yet.
+//! The lock is the row's xmax, so it lasts until the transaction ends. If other transactions hold a lock that is compatible,
+//! the xmax becomes a multixact of all of them.
 
 use trunkline_format::heap_tuple::{
-    HeapTuple, KEYS_UPDATED, XMAX_EXCLUSIVE_LOCK, XMAX_INVALID, XMAX_IS_MULTI, XMAX_KEY_SHARE_LOCK,
-    is_all_visible, is_only_locked,
+    KEYS_UPDATED, XMAX_EXCLUSIVE_LOCK, XMAX_KEY_SHARE_LOCK, is_all_visible,
 };
-use trunkline_format::page::line_pointer;
+use trunkline_format::transam::multixact::MemberStatus;
 use trunkline_format::wal::heap_flags::{ALL_FROZEN_CLEARED, info_bits};
 use trunkline_format::wal::resource_manager::heap_operation::LOCK;
 use trunkline_format::wal::resource_manager::number;
 use trunkline_format::wal::{ImageMode, NewRecord};
-use trunkline_format::{Lsn, PageBytes, Tid, visibility_map};
+use trunkline_format::{Lsn, Tid, visibility_map};
 
 use super::error::HeapWriteError;
-use super::session::{Ended, HeapSession};
+use super::row_holders::RowHolders;
+use super::session::HeapSession;
 use super::writer::HeapWriter;
 use crate::page_change::ChangedPage;
 
@@ -44,25 +44,56 @@ impl RowLockMode {
             }
     }
 
-    /// The mode in which xmax has locked a row.
-    fn of(row: &HeapTuple<'_>) -> Self {
-        let has = |bit: u16| row.infomask() & bit != 0;
+    /// The mode in which an xmax with these bits has locked a row.
+    pub(super) fn of_bits(infomask: u16, infomask2: u16) -> Self {
+        let has = |bit: u16| infomask & bit != 0;
         match (has(XMAX_KEY_SHARE_LOCK), has(XMAX_EXCLUSIVE_LOCK)) {
             (true, false) => Self::KeyShare,
             (true, true) => Self::Share,
-            _ if row.infomask2() & KEYS_UPDATED == 0 => Self::NoKeyUpdate,
+            _ if infomask2 & KEYS_UPDATED == 0 => Self::NoKeyUpdate,
             _ => Self::Update,
+        }
+    }
+
+    /// The mode in which a member of a multixact has locked a row.
+    pub(super) fn of_member(status: MemberStatus) -> Self {
+        match status {
+            MemberStatus::KeyShare => Self::KeyShare,
+            MemberStatus::Share => Self::Share,
+            MemberStatus::NoKeyUpdateLock | MemberStatus::NoKeyUpdate => Self::NoKeyUpdate,
+            MemberStatus::UpdateLock | MemberStatus::Update => Self::Update,
+        }
+    }
+
+    /// The status of a member with this lock.
+    fn member_status(self) -> MemberStatus {
+        match self {
+            Self::KeyShare => MemberStatus::KeyShare,
+            Self::Share => MemberStatus::Share,
+            Self::NoKeyUpdate => MemberStatus::NoKeyUpdateLock,
+            Self::Update => MemberStatus::UpdateLock,
+        }
+    }
+
+    /// Whether two transactions can't have these locks on the same row (`tupleLockExtraInfo`).
+    fn conflicts_with(self, other: Self) -> bool {
+        match (self.min(other), self.max(other)) {
+            (_, Self::Update) | (Self::Share | Self::NoKeyUpdate, Self::NoKeyUpdate) => true,
+            (Self::KeyShare, _) | (Self::Share, _) => false,
+            (Self::NoKeyUpdate | Self::Update, _) => unreachable!("the second is not weaker"),
         }
     }
 }
 
 impl HeapWriter {
-    /// Locks a row version. If the row's xmax is a transaction that the caller knows to have ended, it is `ended`. Returns
-    /// `None` if this transaction has locked the row as strongly already.
+    /// Locks a row version. `ended` is a transaction that the caller knows to have ended; other transactions that only have
+    /// locked the row have ended if the commit log says so. Returns `None` if this transaction has locked the row as
+    /// strongly already.
     ///
     /// # Errors
-    /// [`HeapWriteError`]; the row was not locked. [`HeapWriteError::LockedBy`] if it has another xmax than `ended`.
-    /// [`HeapWriteError::ChangedBy`] if this transaction has changed the row, or `ended` has and has committed.
+    /// [`HeapWriteError`]; the row was not locked. [`HeapWriteError::LockedBy`] if another transaction has a lock that
+    /// conflicts with this one, or has changed the row. [`HeapWriteError::ChangedBy`] if this transaction has changed the row,
+    /// or `ended` has and has committed.
     pub fn lock(
         &mut self,
         session: &mut HeapSession<'_>,
@@ -71,22 +102,34 @@ impl HeapWriter {
         ended: Option<u32>,
     ) -> Result<Option<Lsn>, HeapWriteError> {
         let Tid { block, item } = tid;
-        let ended = session.ended(ended)?;
         loop {
-            let pin = session.pin(&self.relation, block)?;
-            let mut room = session.room(&[&pin], 0)?;
-            let Some(mut page) = session.lock(&pin)? else { continue };
-            let xid = session.xid;
-            if self.check_xmax(tid, &page, (xid, ended))? >= Some(mode) {
+            let (mut pin, seen) = self.pin_row(session, tid)?;
+            let holders = self.holders(session, (tid, seen), ended)?;
+            if holders.own >= Some(mode) {
                 return Ok(None);
             }
+            let conflict = |(_, theirs): &&(u32, RowLockMode)| theirs.conflicts_with(mode);
+            if let Some(&(xmax, _)) = holders.others.iter().find(conflict) {
+                return Err(HeapWriteError::LockedBy { location: self.at(tid), xmax });
+            }
+            let (mut xmax, mut bits) = (session.xid, mode.info_bits());
+            if !holders.others.is_empty() {
+                // The multixact needs pins of its own.
+                drop(pin);
+                (xmax, bits) = self.share(session, &holders, mode)?;
+                pin = session.pin(&self.relation, block)?;
+            }
+            let mut room = session.room(&[&pin], 0)?;
+            let Some(mut page) = session.lock(&pin)? else { continue };
+            if self.xmax_of(tid, &page)? != seen {
+                continue;
+            }
             let mut maps = session.lock_maps(&self.relation, &[(&pin, &page)])?;
-            let bits = maps.first().map(|map| visibility_map::bits(&map.page, block));
-            let was_frozen = is_all_visible(&page) && bits.is_some_and(|bits| bits.all_frozen);
+            let map_bits = maps.first().map(|map| visibility_map::bits(&map.page, block));
+            let was_frozen = is_all_visible(&page) && map_bits.is_some_and(|bits| bits.all_frozen);
             let flags = if was_frozen { ALL_FROZEN_CLEARED } else { 0 };
-            let main: &[&[u8]] =
-                &[&xid.to_le_bytes(), &item.to_le_bytes(), &[mode.info_bits(), flags]];
-            let operation = NewRecord::plain(number::HEAP, LOCK, xid, main);
+            let main: &[&[u8]] = &[&xmax.to_le_bytes(), &item.to_le_bytes(), &[bits, flags]];
+            let operation = NewRecord::plain(number::HEAP, LOCK, session.xid, main);
             let (relation, image) = (&self.relation, ImageMode::IfNeeded);
             let pages = &mut [ChangedPage { relation, block, page: &mut page, image, data: &[] }];
             let changer = &mut *session.changer;
@@ -95,38 +138,20 @@ impl HeapWriter {
         }
     }
 
-    /// The mode in which transaction `xid` has locked a row. `None` if it has not. Refuses a TID without a row version, and a
-    /// row version that must not be locked or changed.
-    pub(super) fn check_xmax(
+    /// Creates a multixact of the other holders of a row and this transaction. Returns it, and the `infobits_set` of the
+    /// record (`GetMultiXactIdHintBits`). If the row is not locked then, no row has the multixact.
+    fn share(
         &self,
-        tid: Tid,
-        page: &PageBytes,
-        (xid, ended): (u32, Option<Ended>),
-    ) -> Result<Option<RowLockMode>, HeapWriteError> {
-        self.check_row(tid, page)?;
-        let bytes = line_pointer(page, tid.item).and_then(|pointer| pointer.item(page));
-        let row = HeapTuple::parse(tid.item, bytes.unwrap_or_default());
-        let row = row.map_err(|_| HeapWriteError::Damaged { location: self.at(tid) })?;
-        let (xmax, infomask) = (row.xmax(), row.infomask());
-        if xmax == 0 || infomask & XMAX_INVALID != 0 {
-            return Ok(None);
-        }
-        let location = || self.at(tid);
-        if infomask & XMAX_IS_MULTI != 0 {
-            return Err(HeapWriteError::Multixact { location: location(), multixact: xmax });
-        }
-        if xmax == xid {
-            if !is_only_locked(infomask) {
-                return Err(HeapWriteError::ChangedBy { location: location(), xmax });
-            }
-            return Ok(Some(RowLockMode::of(&row)));
-        }
-        match ended.filter(|ended| ended.xid == xmax) {
-            None => Err(HeapWriteError::LockedBy { location: location(), xmax }),
-            Some(ended) if ended.has_committed && !is_only_locked(infomask) => {
-                Err(HeapWriteError::ChangedBy { location: location(), xmax })
-            }
-            Some(_) => Ok(None),
-        }
+        session: &mut HeapSession<'_>,
+        holders: &RowHolders,
+        mode: RowLockMode,
+    ) -> Result<(u32, u8), HeapWriteError> {
+        let own = (session.xid, mode);
+        let members = || holders.others.iter().chain([&own]);
+        let strongest = members().map(|(_, mode)| *mode).max().unwrap_or(mode);
+        let members: Vec<_> = members().map(|(xid, mode)| (*xid, mode.member_status())).collect();
+        let created = session.multixacts.create(session.backend, session.changer, &members);
+        let multixact = created.map_err(|source| HeapWriteError::NewMultixact { source })?;
+        Ok((multixact, strongest.info_bits() | info_bits::IS_MULTI))
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use trunkline_aio::Cancelled;
 use trunkline_format::heap_tuple::is_all_visible;
 use trunkline_format::transam::XidStatus;
+use trunkline_format::transam::multixact::MemberStatus;
 use trunkline_format::visibility_map::map_block;
 use trunkline_format::{BlockNo, Fork, PageBytes};
 
@@ -23,6 +24,40 @@ pub trait TransactionStatuses: fmt::Debug {
     /// # Errors
     /// The status could not be read.
     fn status(&self, backend: &mut Backend, xid: u32) -> Result<XidStatus, StatusError>;
+
+    /// Whether a transaction has begun since the cluster was opened, and has not ended. `backend` may have to read a page.
+    ///
+    /// # Errors
+    /// The status could not be read.
+    fn is_running(&self, backend: &mut Backend, xid: u32) -> Result<bool, StatusError>;
+}
+
+/// Creates multixacts, and knows their members.
+pub trait Multixacts: fmt::Debug {
+    /// The members of a multixact, with their locks. `backend` may have to read pages, one at a time.
+    ///
+    /// # Errors
+    /// The multixact does not exist, is damaged, or could not be read.
+    fn members(
+        &self,
+        backend: &mut Backend,
+        multixact: u32,
+    ) -> Result<Vec<(u32, MemberStatus)>, StatusError>;
+
+    /// Creates a multixact with these members, and logs it. Needs up to four pins. The session must have no room in the
+    /// WAL.
+    ///
+    /// # Errors
+    /// It was not created.
+    ///
+    /// # Panics
+    /// If there are no members, or more than 1000.
+    fn create(
+        &self,
+        backend: &mut Backend,
+        changer: &mut Changer,
+        members: &[(u32, MemberStatus)],
+    ) -> Result<u32, StatusError>;
 }
 
 /// A session with the right to change pages.
@@ -34,6 +69,8 @@ pub struct HeapSession<'s> {
     pub changer: &'s mut Changer,
     /// How transactions have ended.
     pub statuses: &'s dyn TransactionStatuses,
+    /// Which transactions share a lock on a row.
+    pub multixacts: &'s dyn Multixacts,
     /// The transaction.
     pub xid: u32,
 }
@@ -43,13 +80,6 @@ pub(super) struct HeapPin {
     pub(super) block: BlockNo,
     pub(super) pin: Pin,
     map: Option<Pin>,
-}
-
-/// A transaction that has ended, as the caller says.
-#[derive(Clone, Copy)]
-pub(super) struct Ended {
-    pub(super) xid: u32,
-    pub(super) has_committed: bool,
 }
 
 impl HeapSession<'_> {
@@ -73,10 +103,22 @@ impl HeapSession<'_> {
         relation: &Relation,
         block: BlockNo,
     ) -> Result<HeapPin, HeapWriteError> {
+        Ok(self.pin_and_look(relation, block, |_| ())?.0)
+    }
+
+    /// [`HeapSession::pin`] that also looks at the page, under a share lock.
+    pub(super) fn pin_and_look<T>(
+        &mut self,
+        relation: &Relation,
+        block: BlockNo,
+        look: impl FnOnce(&PageBytes) -> T,
+    ) -> Result<(HeapPin, T), HeapWriteError> {
         let pin = self.backend.read(relation, block)?;
-        let is_visible = is_all_visible(&*self.backend.read_lock(pin.page()).map_err(cancelled)?);
+        let page = self.backend.read_lock(pin.page()).map_err(cancelled)?;
+        let (is_visible, seen) = (is_all_visible(&page), look(&page));
+        drop(page);
         let map = if is_visible { Some(self.pin_map(relation, block)?) } else { None };
-        Ok(HeapPin { block, pin, map })
+        Ok((HeapPin { block, pin, map }, seen))
     }
 
     /// Pins a page and its map page.
@@ -155,11 +197,15 @@ impl HeapSession<'_> {
     }
 
     /// How a transaction has ended. Must be called without room in the WAL, since the status may have to be read.
-    pub(super) fn ended(&mut self, xid: Option<u32>) -> Result<Option<Ended>, HeapWriteError> {
-        let Some(xid) = xid else { return Ok(None) };
+    pub(super) fn status(&mut self, xid: u32) -> Result<XidStatus, HeapWriteError> {
         let status = self.statuses.status(self.backend, xid);
-        let status = status.map_err(|source| HeapWriteError::Status { xid, source })?;
-        Ok(Some(Ended { xid, has_committed: status == XidStatus::Committed }))
+        status.map_err(|source| HeapWriteError::Status { xid, source })
+    }
+
+    /// Whether a transaction is running. Must be called without room in the WAL.
+    pub(super) fn is_running(&mut self, xid: u32) -> Result<bool, HeapWriteError> {
+        let is_running = self.statuses.is_running(self.backend, xid);
+        is_running.map_err(|source| HeapWriteError::Status { xid, source })
     }
 
     fn lock_map<'p>(

@@ -33,7 +33,7 @@ pub(super) struct TupleStates {
 pub(super) enum Unknown {
     /// The page has a transaction whose status was not read.
     Status,
-    /// The tuple has a multixact.
+    /// The tuple has a multixact with a member that has updated it.
     Multixact { item: u16, multixact: u32 },
     /// The tuple does not fit into its item.
     Damaged { item: u16 },
@@ -75,9 +75,7 @@ impl TupleStates {
         session: &mut HeapSession<'_>,
     ) -> Result<(), HeapWriteError> {
         for xid in xids {
-            let status = session.statuses.status(session.backend, *xid);
-            let status = status.map_err(|source| HeapWriteError::Status { xid: *xid, source })?;
-            self.known.insert(*xid, status);
+            self.known.insert(*xid, session.status(*xid)?);
         }
         Ok(())
     }

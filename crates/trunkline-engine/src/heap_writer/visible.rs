@@ -14,7 +14,7 @@ use trunkline_format::wal::{ImageMode, NewRecord};
 use trunkline_format::{BlockNo, PageBytes};
 
 use super::error::HeapWriteError;
-use super::freeze_plan::remaining_xmax;
+use super::freeze_plan::has_xmax;
 use super::session::{HeapPin, HeapSession, cancelled};
 use super::tuple_states::{TupleState, TupleStates, Unknown, inserter, xids_of};
 use super::writer::HeapWriter;
@@ -127,7 +127,7 @@ fn visibility(page: &PageBytes, states: &TupleStates) -> Result<Option<PageVisib
             found.all_frozen = false;
             found.newest = if precedes(found.newest, xmin) { xmin } else { found.newest };
         }
-        found.all_frozen &= remaining_xmax(&tuple)?.is_none();
+        found.all_frozen &= !has_xmax(&tuple);
     }
     Ok(Some(found))
 }

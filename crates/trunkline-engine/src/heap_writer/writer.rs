@@ -16,7 +16,7 @@ use trunkline_format::{BlockNo, Lsn, PageBytes, Tid};
 
 use super::error::HeapWriteError;
 use super::page_space::{PageSpace, length_of};
-use super::session::{Ended, HeapSession};
+use super::session::HeapSession;
 use crate::location::Location;
 use crate::page_change::ChangedPage;
 use crate::settings::ExtendMethod;
@@ -44,7 +44,7 @@ pub(super) enum Attempt<T> {
     Done(T),
     /// The page has no space.
     Full,
-    /// The page has become all-visible.
+    /// The page has become all-visible, or the row has another xmax.
     Again,
 }
 
@@ -101,11 +101,12 @@ impl HeapWriter {
         Ok(Attempt::Done(WrittenRow { tid: Tid { block, item }, lsn: place.end }))
     }
 
-    /// Deletes a row version. If the row's xmax is a transaction that the caller knows to have ended, it is `ended`.
+    /// Deletes a row version. `ended` is a transaction that the caller knows to have ended; other transactions that only have
+    /// locked the row have ended if the commit log says so.
     ///
     /// # Errors
-    /// [`HeapWriteError`]; the row was not deleted. [`HeapWriteError::LockedBy`] if it has another xmax than `ended`, and
-    /// [`HeapWriteError::ChangedBy`] if it was changed already.
+    /// [`HeapWriteError`]; the row was not deleted. [`HeapWriteError::LockedBy`] if another transaction has locked or
+    /// changed it, and [`HeapWriteError::ChangedBy`] if this transaction has changed it, or `ended` has and has committed.
     pub fn delete(
         &mut self,
         session: &mut HeapSession<'_>,
@@ -113,13 +114,15 @@ impl HeapWriter {
         ended: Option<u32>,
     ) -> Result<Lsn, HeapWriteError> {
         let Tid { block, item } = tid;
-        let ended = session.ended(ended)?;
         loop {
-            let pin = session.pin(&self.relation, block)?;
+            let (pin, seen) = self.pin_row(session, tid)?;
+            self.refuse_others(session, (tid, seen), ended)?;
             let mut room = session.room(&[&pin], 0)?;
             let Some(mut page) = session.lock(&pin)? else { continue };
+            if self.xmax_of(tid, &page)? != seen {
+                continue;
+            }
             let xid = session.xid;
-            self.check_xmax(tid, &page, (xid, ended))?;
             let flags = visible_flag(&page, VISIBLE_CLEARED);
             let mut maps = session.lock_maps(&self.relation, &[(&pin, &page)])?;
             let bits = [info_bits::KEYS_UPDATED, flags];
@@ -134,7 +137,7 @@ impl HeapWriter {
 
     /// Replaces a row version by a new one, on the same page if it fits there. `keeps_keys` says that no indexed
     /// column changes, so that a new version on the same page needs no index entries (HOT). A lock of the key
-    /// (`FOR KEY SHARE`) by a transaction that has not ended excludes even such an update, for both would need a multixact.
+    /// (`FOR KEY SHARE`) by a transaction that has not ended excludes even such an update, since only lockers share a row.
     /// `ended` is as for [`HeapWriter::delete`].
     ///
     /// # Errors
@@ -148,7 +151,6 @@ impl HeapWriter {
         ended: Option<u32>,
     ) -> Result<WrittenRow, HeapWriteError> {
         let length = length_of(row)?;
-        let ended = session.ended(ended)?;
         let origin = if keeps_keys { Origin::HotUpdate } else { Origin::Update };
         let data = row.to_record(origin);
         loop {
@@ -176,15 +178,18 @@ impl HeapWriter {
     fn update_in_place(
         &self,
         session: &mut HeapSession<'_>,
-        (tid, ended): (Tid, Option<Ended>),
+        (tid, ended): (Tid, Option<u32>),
         length: u16,
         (origin, data): (Origin, &[u8]),
     ) -> Result<Attempt<WrittenRow>, HeapWriteError> {
         let block = tid.block;
-        let pin = session.pin(&self.relation, block)?;
+        let (pin, seen) = self.pin_row(session, tid)?;
+        self.refuse_others(session, (tid, seen), ended)?;
         let mut room = session.room(&[&pin], data.len())?;
         let Some(mut page) = session.lock(&pin)? else { return Ok(Attempt::Again) };
-        self.check_xmax(tid, &page, (session.xid, ended))?;
+        if self.xmax_of(tid, &page)? != seen {
+            return Ok(Attempt::Again);
+        }
         let Some(item) = PageSpace::of(&page).take(length) else { return Ok(Attempt::Full) };
         let is_hot = origin == Origin::HotUpdate;
         let info = if is_hot { HOT_UPDATE } else { UPDATE };
@@ -205,12 +210,13 @@ impl HeapWriter {
     fn update_to(
         &self,
         session: &mut HeapSession<'_>,
-        (tid, ended, block): (Tid, Option<Ended>, BlockNo),
+        (tid, ended, block): (Tid, Option<u32>, BlockNo),
         keeps_keys: bool,
         (length, data): (u16, &[u8]),
     ) -> Result<Attempt<WrittenRow>, HeapWriteError> {
         let relation = &self.relation;
-        let old_pin = session.pin(relation, tid.block)?;
+        let (old_pin, seen) = self.pin_row(session, tid)?;
+        self.refuse_others(session, (tid, seen), ended)?;
         let new_pin = session.pin(relation, block)?;
         let mut room = session.room(&[&new_pin, &old_pin], data.len())?;
         // In ascending block order, so that two sessions cannot deadlock.
@@ -220,7 +226,9 @@ impl HeapWriter {
         let Some(first) = session.lock(first)? else { return Ok(Attempt::Again) };
         let Some(second) = session.lock(second)? else { return Ok(Attempt::Again) };
         let (mut old, mut new) = if is_old_first { (first, second) } else { (second, first) };
-        self.check_xmax(tid, &old, (session.xid, ended))?;
+        if self.xmax_of(tid, &old)? != seen {
+            return Ok(Attempt::Again);
+        }
         let Some(item) = PageSpace::of(&new).take(length) else { return Ok(Attempt::Full) };
         let is_first = is_new(&new);
         let info = if is_first { UPDATE | INITIALISE } else { UPDATE };

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use trunkline_aio::facade::Arc;
 use trunkline_aio::facade::hash::Map;
-use trunkline_format::transam::multixact::{MultixactLayout, member_place, next_multi};
+use trunkline_format::transam::multixact::{MultixactLayout, member_place, next_multi, set_member};
 use trunkline_format::transam::{Slru, SlruPosition, XidStatus, commit_log};
 use trunkline_format::wal::Multixact;
 use trunkline_format::{BLOCK_SIZE, PageBytes, PgVersion};
@@ -98,10 +98,8 @@ impl StatusPages {
         for ((xid, status), index) in members.iter().zip(0..) {
             let number = self.layout.member(*first_member, index);
             let place = member_place(number);
-            let slot = (number % 4) as usize;
             let page = self.page(Slru::Members, place.page)?;
-            write(page, place.byte + slot, &[*status as u8]);
-            write(page, place.byte + 4 + slot * 4, &xid.to_le_bytes());
+            set_member(&mut page[..], place.byte, number, (*xid, *status as u8));
         }
         Ok(())
     }
@@ -118,9 +116,9 @@ impl StatusPages {
     }
 
     fn set_offset(&mut self, place: SlruPosition, offset: u64) -> Result<(), ReplayError> {
-        let size = self.layout.offset_bytes();
+        let layout = self.layout;
         let page = self.page(Slru::Offsets, place.page)?;
-        write(page, place.byte, offset.to_le_bytes().get(..size).unwrap_or_default());
+        layout.set_offset(&mut page[..], place.byte, offset);
         Ok(())
     }
 
@@ -136,12 +134,6 @@ impl StatusPages {
         };
         // No other thread has the page yet: they are handed out after the scan.
         Ok(Arc::make_mut(found))
-    }
-}
-
-fn write(page: &mut PageBytes, at: usize, bytes: &[u8]) {
-    if let Some(place) = page.get_mut(at..at + bytes.len()) {
-        place.copy_from_slice(bytes);
     }
 }
 

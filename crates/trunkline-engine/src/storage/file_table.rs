@@ -36,7 +36,6 @@ use trunkline_aio::facade::Mutex;
 use trunkline_aio::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
 use trunkline_aio::facade::hash::Map;
 use trunkline_format::Fork;
-use trunkline_format::segment::LAST_SEGMENT;
 
 use super::error::StorageError;
 use super::locator::RelationLocator;
@@ -55,27 +54,24 @@ const SHARD_SLOTS_MIN: usize = 32;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Key {
     locator: RelationLocator,
+    segment: u32,
     storage: u16,
-    segment: u16,
     fork: Fork,
 }
 
-const _: () = assert!(LAST_SEGMENT <= u16::MAX as u32);
-
 impl Key {
     pub(super) fn new(storage: u16, locator: RelationLocator, fork: Fork, segment: u32) -> Self {
-        debug_assert!(segment <= LAST_SEGMENT);
-        Self { locator, storage, segment: segment as u16, fork }
+        Self { locator, segment, storage, fork }
     }
 
     /// Packs the key into two words for hashing, with the fields that vary most in the second word.
-    /// The fork overlaps with the database's bits, so in theory two different keys can produce the
-    /// same words. That's OK because we compare keys field by field.
+    /// The fork overlaps with the database's bits, and so do the segments of an SLRU with its number, so in
+    /// theory two different keys can produce the same words. That's OK because we compare keys field by field.
     fn words(&self) -> [u64; 2] {
         let RelationLocator { tablespace, database, relfilenode } = self.locator;
         let high = u64::from(tablespace.0) << 32 | u64::from(database.0);
         let file = u64::from(self.segment) << 17 | u64::from(self.storage) << 1;
-        let low = u64::from(relfilenode) << 32 | file;
+        let low = u64::from(relfilenode) << 32 ^ file;
         [high ^ (self.fork as u64) << 30, low]
     }
 }
@@ -397,6 +393,7 @@ mod tests {
     use trunkline_aio::Builder;
     use trunkline_aio::facade::random::Rng;
     use trunkline_format::Oid;
+    use trunkline_format::segment::LAST_SEGMENT;
 
     fn key(relfilenode: u32) -> Key {
         let locator = RelationLocator { tablespace: Oid(1663), database: Oid(5), relfilenode };

@@ -33,7 +33,7 @@ impl WriteSession {
         let redo = self.changer.inserter().begin_checkpoint(&mut room)?.start;
         drop(room);
         // After the redo point: transactions that begin later are found by redo. This waits for one that is beginning a
-        // page of the commit log.
+        // page of the commit log or creating a multixact.
         let mut checkpoint = shared.counters(&state.control.checkpoint, redo, false);
         if !shared.commit_gate.wait_for_earlier() {
             return Err(WritableClusterError::PanickedCommit);

@@ -15,6 +15,7 @@ use super::error::WritableClusterError;
 use super::ids::Ids;
 use super::lock_file::LockFile;
 use super::locked_files::LockedFiles;
+use super::multixacts::PooledMultixacts;
 use super::options::WritableClusterOptions;
 use super::session::WriteSession;
 use super::shared::{CheckpointState, Shared};
@@ -68,6 +69,7 @@ impl WritableCluster {
         let mut session = engine.session()?;
         let next_xid = control.checkpoint.next_xid as u32;
         let commit_log = CommitLog::open(&storage, &mut session, next_xid)?;
+        let multixacts = PooledMultixacts::new(&storage, &control.checkpoint);
         engine.checkpoint(&mut session)?;
         drop(session);
         let writer = ControlWriter::new(&files, root);
@@ -79,6 +81,7 @@ impl WritableCluster {
             flusher: flusher.map_err(EngineError::Start)?,
             checkpoint: Mutex::new(checkpoint),
             commit_log,
+            multixacts,
             commit_gate: CommitGate::new(),
             ids: Ids::new(&control.checkpoint),
             storage,

@@ -16,7 +16,7 @@
 
 use trunkline_aio::facade::{Mutex, MutexGuard};
 use trunkline_format::transam::commit_log::{self, XIDS_PER_PAGE};
-use trunkline_format::transam::{Slru, XidStatus};
+use trunkline_format::transam::{Slru, XidStatus, precedes};
 use trunkline_format::{BlockNo, Lsn};
 
 use super::error::WritableClusterError;
@@ -29,6 +29,8 @@ use crate::storage::{Relation, Storage};
 #[derive(Debug)]
 pub(super) struct CommitLog {
     pages: Relation,
+    /// The first transaction that has begun since the cluster was opened.
+    first_xid: u32,
     /// Held by the session that begins a page.
     beginning: Mutex<()>,
 }
@@ -58,7 +60,8 @@ impl CommitLog {
         backend: &mut Backend,
         next_xid: u32,
     ) -> Result<Self, WritableClusterError> {
-        let log = Self { pages: storage.slru(Slru::CommitLog), beginning: Mutex::default() };
+        let pages = storage.slru(Slru::CommitLog);
+        let log = Self { pages, first_xid: next_xid, beginning: Mutex::default() };
         // Otherwise, the page begins with that transaction.
         if !next_xid.is_multiple_of(XIDS_PER_PAGE) {
             let pin = backend.read(&log.pages, block_of(next_xid))?;
@@ -123,6 +126,11 @@ impl CommitLog {
 impl TransactionStatuses for CommitLog {
     fn status(&self, backend: &mut Backend, xid: u32) -> Result<XidStatus, StatusError> {
         Ok(Self::status(self, backend, xid)?)
+    }
+
+    fn is_running(&self, backend: &mut Backend, xid: u32) -> Result<bool, StatusError> {
+        let is_of_this_process = !precedes(xid, self.first_xid);
+        Ok(is_of_this_process && Self::status(self, backend, xid)? == XidStatus::InProgress)
     }
 }
 

@@ -43,10 +43,10 @@ pub enum WritableClusterError {
     /// Pages can't be written.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// A page of the commit log can't be read.
+    /// A page of the commit log or of multixacts can't be read.
     #[error(transparent)]
     CommitLog(#[from] ReadError),
-    /// The commit log can't be extended by a page.
+    /// The commit log or the multixacts can't be extended by a page.
     #[error(transparent)]
     NextPage(#[from] WriteError),
     /// A relation can't be created.
@@ -87,6 +87,25 @@ pub enum WritableClusterError {
     XidsExhausted {
         /// The next XID.
         next: u64,
+        /// The oldest that rows may have.
+        oldest: u32,
+    },
+    /// The entries of a multixact contradict each other.
+    #[error("multixact {multixact} does not exist, or is damaged")]
+    DamagedMultixact {
+        /// The multixact.
+        multixact: u32,
+    },
+    /// No further multixacts may be created, because their numbers, or those of their members, would wrap around.
+    #[error(
+        "multixacts are exhausted: the next is {next} with member {member}, and the oldest in use is {oldest}; \
+         tables must be frozen first, which trunkline cannot do yet"
+    )]
+    MultixactsExhausted {
+        /// The next multixact.
+        next: u32,
+        /// Its first member.
+        member: u64,
         /// The oldest that rows may have.
         oldest: u32,
     },

@@ -212,8 +212,8 @@ impl WriteSession {
     /// For writing rows ([`crate::heap_writer`]) in a transaction.
     pub fn heap(&mut self, transaction: &Transaction) -> HeapSession<'_> {
         let (backend, changer) = (&mut self.backend, &mut self.changer);
-        let statuses = &self.shared.commit_log;
-        HeapSession { backend, changer, statuses, xid: transaction.xid }
+        let (statuses, multixacts) = (&self.shared.commit_log, &self.shared.multixacts);
+        HeapSession { backend, changer, statuses, multixacts, xid: transaction.xid }
     }
 
     /// The session of the engine, for reading pages.

@@ -10,6 +10,7 @@ use trunkline_format::{ControlFile, Lsn, Oid};
 use super::commit_gate::CommitGate;
 use super::commit_log::CommitLog;
 use super::ids::Ids;
+use super::multixacts::PooledMultixacts;
 use crate::control_writer::ControlWriter;
 use crate::engine::Engine;
 use crate::log_writer::{Lane, LogFlusher, LogWriter, LogWriterError};
@@ -20,6 +21,7 @@ pub(super) struct Shared {
     pub(super) flusher: LogFlusher,
     pub(super) checkpoint: Mutex<CheckpointState>,
     pub(super) commit_log: CommitLog,
+    pub(super) multixacts: PooledMultixacts,
     pub(super) commit_gate: CommitGate,
     pub(super) ids: Ids,
     pub(super) storage: Storage,
@@ -49,6 +51,7 @@ impl CheckpointState {
 impl Shared {
     /// A checkpoint with the counters as they are now.
     pub(super) fn counters(&self, before: &Checkpoint, redo: Lsn, is_shutdown: bool) -> Checkpoint {
+        let multixact = self.multixacts.next();
         Checkpoint {
             location: redo,
             redo,
@@ -56,6 +59,8 @@ impl Shared {
             wal_level: Some(self.log.options().wal_level),
             next_xid: self.ids.next_xid(),
             next_oid: Oid(self.ids.next_oid(is_shutdown)),
+            next_multi: multixact.number,
+            next_multi_offset: multixact.member,
             time: clock::unix_micros() / 1_000_000,
             // With `wal_level` minimal, a server writes none.
             oldest_active_xid: 0,

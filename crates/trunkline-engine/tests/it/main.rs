@@ -27,6 +27,7 @@ mod index_damage;
 mod index_reads;
 mod index_scan;
 mod jobs;
+mod multixacts;
 mod polled;
 mod pool;
 mod prewarm;

@@ -65,6 +65,11 @@ impl MemberStatus {
         (Self::Update, "upd"),
     ];
 
+    /// The status byte.
+    pub fn to_byte(self) -> u8 {
+        self as u8
+    }
+
     /// Decodes a status byte.
     pub fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.get(usize::from(byte)).map(|&(status, _)| status)
@@ -129,6 +134,13 @@ impl MultixactLayout {
         }
     }
 
+    /// Sets a member offset in an offsets page, at [`SlruPosition::byte`]. Does nothing if the page is too
+    /// short.
+    pub fn set_offset(self, page: &mut [u8], byte: usize, offset: u64) {
+        let size = self.offset_bytes();
+        put(page, byte, offset.to_le_bytes().get(..size).unwrap_or_default());
+    }
+
     /// Returns the number of members of a multixact. The arguments are the offset of its first
     /// member and the offset of the next multixact's first member. Up to version 18 these offsets
     /// wrap around, so we must compute the difference modulo 2^32.
@@ -169,6 +181,20 @@ pub fn member_at(page: &[u8], byte: usize, member: u64) -> Option<Member> {
     let status = read_at::<u8>(page, byte.checked_add(slot)?)?;
     let xid = read_at::<u32>(page, byte + GROUP as usize + slot * 4)?;
     Some(Member { xid, status: MemberStatus::from_byte(status).ok_or(status) })
+}
+
+/// Sets a member of a members page. `byte` is the byte offset of the member's group. Does nothing if the
+/// page is too short.
+pub fn set_member(page: &mut [u8], byte: usize, member: u64, (xid, status): (u32, u8)) {
+    let slot = (member % GROUP) as usize;
+    put(page, byte + slot, &[status]);
+    put(page, byte + GROUP as usize + slot * 4, &xid.to_le_bytes());
+}
+
+fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(place) = page.get_mut(at..at + bytes.len()) {
+        place.copy_from_slice(bytes);
+    }
 }
 
 /// Returns the multixact ID that follows `multi`. Since 0 is not a valid multixact ID, 2^32 - 1 is

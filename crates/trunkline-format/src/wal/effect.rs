@@ -21,6 +21,9 @@ use crate::ids::{BlockNo, Fork, Lsn, Oid};
 use super::fields::Fields;
 use super::locator::RelFileLocator;
 use super::record::Record;
+use super::resource_manager::multixact_operation::{
+    CREATE_ID, ZERO_MEMBERS_PAGE, ZERO_OFFSETS_PAGE,
+};
 use super::resource_manager::{ResourceManager, number};
 use super::transaction_end::{PreparedTransaction, TransactionEnd};
 
@@ -378,9 +381,9 @@ fn multixact<'r>(record: &Record<'r>, version: PgVersion) -> Decoded<'r> {
     let mut fields = Fields::of(record.main_data());
     let is_wide = version >= PgVersion::V19;
     Some(Some(match record.header().operation() {
-        0x00 => Effect::ZeroOffsets { page: page_number(&mut fields, version)? },
-        0x10 => Effect::ZeroMembers { page: page_number(&mut fields, version)? },
-        0x20 => {
+        ZERO_OFFSETS_PAGE => Effect::ZeroOffsets { page: page_number(&mut fields, version)? },
+        ZERO_MEMBERS_PAGE => Effect::ZeroMembers { page: page_number(&mut fields, version)? },
+        CREATE_ID => {
             let multi = fields.u32()?;
             let first_member = if is_wide {
                 fields.align(8);

@@ -77,6 +77,16 @@ pub mod xlog_operation {
     pub const CHECKPOINT_REDO: u8 = 0xE0;
 }
 
+/// Operations of `MultiXact`.
+pub mod multixact_operation {
+    /// A page of offsets is filled with zeros.
+    pub const ZERO_OFFSETS_PAGE: u8 = 0x00;
+    /// A page of members is filled with zeros.
+    pub const ZERO_MEMBERS_PAGE: u8 = 0x10;
+    /// A multixact is created.
+    pub const CREATE_ID: u8 = 0x20;
+}
+
 /// Operations of `Heap`.
 pub mod heap_operation {
     /// Insert a tuple.

@@ -61,6 +61,36 @@ pub(crate) fn insert_or_lock(
     in_spite_of_ended(|ended| writer.lock(heap, tid, mode, ended));
 }
 
+/// Locks a row together with another transaction, which then ends.
+pub(crate) fn lock_with_another(
+    writer: &mut HeapWriter,
+    session: &mut WriteSession,
+    (transaction, running): (&Transaction, &Running),
+    rng: &mut Rng,
+    tid: Tid,
+) {
+    let other = running.begin(session);
+    let xid = other.xid();
+    let modes = [
+        (RowLockMode::KeyShare, RowLockMode::KeyShare),
+        (RowLockMode::KeyShare, RowLockMode::NoKeyUpdate),
+        (RowLockMode::Share, RowLockMode::KeyShare),
+        (RowLockMode::Share, RowLockMode::Share),
+    ];
+    let (theirs, ours) = modes[rng.below(4) as usize];
+    let mut heap = session.heap(&other);
+    // This transaction may hold the row in a conflicting mode, or have changed it.
+    if writer.lock(&mut heap, tid, theirs, None).is_ok() {
+        let mut heap = session.heap(transaction);
+        writer.lock(&mut heap, tid, ours, None).expect("locked");
+    }
+    match rng.below(2) {
+        0 => session.abort(other).expect("aborted"),
+        _ => drop(session.commit(other, Durability::Soon).expect("committed")),
+    }
+    running.end(xid);
+}
+
 /// Changes a row whose xmax may be an earlier transaction. The table is this thread's own, so that has ended.
 pub(crate) fn in_spite_of_ended<T>(
     mut change: impl FnMut(Option<u32>) -> Result<T, HeapWriteError>,

@@ -140,7 +140,12 @@ fn compare_recoveries(bin: &Path, data: &Path, folder: &Path, seed: u64) {
     assert_same(&files(&theirs), &files(&mine));
     let [expected, found] = [&theirs, &mine].map(|data| control_file(data));
     assert_eq!([expected.state, found.state], [ClusterState::ShutDown; 2]);
-    assert_eq!(expected.checkpoint.next_xid, found.checkpoint.next_xid);
+    let next = |file: &ControlFile| {
+        let checkpoint = &file.checkpoint;
+        (checkpoint.next_xid, checkpoint.next_multi, checkpoint.next_multi_offset)
+    };
+    assert_eq!(next(&expected), next(&found));
+    println!("  the next multixact is {}", found.checkpoint.next_multi);
     fs::remove_dir_all(&mine).expect("removed");
 }
 
@@ -149,11 +154,11 @@ pub(crate) fn control_file(data: &Path) -> ControlFile {
     ControlFile::parse(&bytes).expect("sound")
 }
 
-/// The files of relations and of the commit log. Free space maps are not logged: a server's redo notes in them what
+/// The files of relations, of the commit log and of multixacts. Free space maps are not logged: a server's redo notes in them what
 /// it sees.
 pub(crate) fn files(data: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
-    for folder in ["base/1", "pg_xact"] {
+    for folder in ["base/1", "pg_xact", "pg_multixact/offsets", "pg_multixact/members"] {
         for entry in fs::read_dir(data.join(folder)).expect("listed") {
             let name = entry.expect("an entry").file_name();
             if name.to_string_lossy().ends_with("_fsm") {

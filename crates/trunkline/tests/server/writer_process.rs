@@ -2,7 +2,7 @@
 //! and an environment variable.
 //!
 //! Each thread writes to a table of its own, and all of them to one index (`index_load`). Every transaction inserts some
-//! rows, and updates, locks and deletes some of its earlier ones. Between transactions, pages are pruned, frozen and marked
+//! rows, and updates, locks and deletes some of its earlier ones. Some locks are shared with a second transaction. Between transactions, pages are pruned, frozen and marked
 //! all-visible (`heap_load`). When a commit has returned, its XID is printed. Checkpoints run concurrently.
 
 use std::fs::File;
@@ -199,7 +199,7 @@ fn write_while(
     loop {
         let transaction = running.begin(&mut session);
         let xid = transaction.xid();
-        let changes = (&mut writer, &mut index);
+        let changes = (&mut writer, &mut index, &*running);
         let committed = run_transaction(&mut session, transaction, changes, &mut rng, &mut rows);
         running.end(xid);
         if !goes_on(committed) {
@@ -216,7 +216,7 @@ fn write_while(
 fn run_transaction(
     session: &mut WriteSession,
     transaction: Transaction,
-    (writer, index): (&mut HeapWriter, &mut IndexLoad),
+    (writer, index, running): (&mut HeapWriter, &mut IndexLoad, &Running),
     rng: &mut Rng,
     rows: &mut Vec<Tid>,
 ) -> Option<u32> {
@@ -231,8 +231,14 @@ fn run_transaction(
         }
         let tuple = row.tuple();
         let at = if changed.is_empty() { 0 } else { rng.below(changed.len() as u64) as usize };
+        let kind = rng.below(13);
+        if kind == 12 && !changed.is_empty() {
+            let holders = (&transaction, running);
+            heap_load::lock_with_another(writer, session, holders, rng, changed[at]);
+        }
         let mut heap = session.heap(&transaction);
-        match rng.below(12) {
+        match kind {
+            12.. => {}
             10.. => heap_load::insert_or_lock(writer, &mut heap, rng, &mut changed),
             0..=4 => {
                 let tid = writer.insert(&mut heap, &tuple).expect("inserted").tid;
