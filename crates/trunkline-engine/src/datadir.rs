@@ -139,6 +139,9 @@ impl DataDir {
             moved = files::without_in_place(path, replay.tablespaces());
             let warning = replay.report().warning.clone();
             warnings.splice(0..0, warning.into_iter().map(Warning::Incomplete));
+            if replay.report().lacks_images && !control.checksums() {
+                warnings.push(Warning::NoPageImages);
+            }
             // The replay has looked at them.
             warnings.retain(|warning| !matches!(warning, Warning::Marker(_)));
         }
@@ -232,15 +235,19 @@ impl DataDir {
     }
 
     /// Checks that no server has been started since the directory was opened. This is cheap,
-    /// because it only reads two small files.
+    /// because it only reads two small files, and the end of the log if that was replayed.
     ///
     /// # Errors
     /// [`DataDirError::Changed`] if a server has been started, even if it has already been stopped
-    /// again; [`DataDirError::Io`] if a file cannot be read.
+    /// again, or if its log has grown; [`DataDirError::Io`] if a file cannot be read.
     pub fn recheck(&self) -> Result<(), DataDirError> {
         let server = read_server(&self.path, self.may_be_copy)?;
         if server.is_running() && server != self.server {
             return Err(DataDirError::Changed { path: self.path.clone(), server: Some(server) });
+        }
+        // A server in another container has a process number that means nothing here, but it writes to its log.
+        if self.replay.as_ref().is_some_and(|replay| replay.log_has_grown()) {
+            return Err(DataDirError::Changed { path: self.path.clone(), server: None });
         }
         // If force_unclean let us open the directory of a running server, we must expect that
         // server to update the control file.

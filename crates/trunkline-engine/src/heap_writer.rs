@@ -16,6 +16,7 @@
 //! | `writer` | how are rows inserted, updated and deleted? |
 //! | `multi_insert` | how are many rows inserted at once? |
 //! | `row_lock` | how is a row locked? |
+//! | `lock_mode` | which row locks are there, and which conflict? |
 //! | `row_holders` | which transactions have locked or changed a row, and have not ended? |
 //! | `prune` | what does one prune change, and how is it logged? |
 //! | `prune_plan` | which line pointers are redirected, dead or unused? |
@@ -39,6 +40,7 @@
 
 mod error;
 mod freeze_plan;
+mod lock_mode;
 mod multi_insert;
 mod page_space;
 mod prune;
@@ -51,7 +53,7 @@ mod visible;
 mod writer;
 
 pub use error::{HeapWriteError, StatusError};
+pub use lock_mode::RowLockMode;
 pub use prune::{PruneOptions, PruneReason, Pruned};
-pub use row_lock::RowLockMode;
 pub use session::{HeapSession, Multixacts, TransactionStatuses};
 pub use writer::{HeapWriter, WrittenRow};

@@ -11,8 +11,7 @@
 //! | the error for a missing segment names it and its neighbours | the log can't be read past it |
 //! | `restore_command` and other configured commands are never executed | a directory may come from an untrusted source |
 //!
-//! This module uses plain file reads. A whole log is read once, in order, by one thread, and the kernel reads
-//! ahead. Building pages reads parts of it in any order, so the segments that it needs stay open (`open_segments`).
+//! A whole log is read once, in order, with asynchronous reads ahead of the scan (`read_ahead`). Building pages reads parts of it in any order, so the segments that it needs stay open (`open_segments`).
 
 mod error;
 mod history;

@@ -59,7 +59,7 @@ pub use self::options::{REPLAY_MEMORY_MIN, ReplayOptions};
 pub(crate) use self::page_building::RECORDS_MAX;
 pub use self::page_chains::ForkKey;
 pub use self::page_effect::{PageEffect, page_effects};
-pub use self::page_redo::PageRedoError;
+pub use self::page_redo::{PageRedoError, RecordPlace};
 pub use self::replayed::{PageRecords, Replay};
 pub use self::report::ReplayReport;
 pub use self::start::{Consistency, ReplayStart, Situation, StartError, TimelineTarget};

@@ -149,6 +149,10 @@ pub(crate) fn replay_options(context: &Context<'_>, data: &Path) -> Result<Repla
     if is_inside(&options.scratch, data) {
         return refused("the data directory".to_owned());
     }
+    // The log may be on a volume of its own.
+    if is_inside(&options.scratch, &data.join("pg_wal")) {
+        return refused("the folder of the log, \"pg_wal\"".to_owned());
+    }
     // The file system of a tablespace may hang, so we don't touch it unless a replay is needed.
     if !needs_replay(data) {
         return Ok(options);

@@ -108,7 +108,7 @@ pub enum DataDirError {
     #[error("{}", match server {
         Some(server) => format!("a server has started on \"{}\": {server}", path.display()),
         None => format!(
-            "a server has worked on \"{}\": global/pg_control has changed",
+            "a server has worked on \"{}\": global/pg_control has changed, or the log has grown",
             path.display()
         ),
     })]
@@ -152,6 +152,11 @@ pub enum Warning {
     /// The log ends too early, but the directory is read as far as it goes.
     #[error("{0}; changes are missing, and pages may contradict each other")]
     Incomplete(String),
+    /// Pages may be torn, which is not noticed.
+    #[error(
+        "full_page_writes was off, and pages have no checksums: if the machine of the server has crashed, pages may be torn"
+    )]
+    NoPageImages,
     /// A crash left `postmaster.pid` behind.
     #[error("postmaster.pid is stale: {0} is gone")]
     StalePidFile(Process),

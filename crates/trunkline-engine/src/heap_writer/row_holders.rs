@@ -16,7 +16,7 @@ use trunkline_format::page::line_pointer;
 use trunkline_format::transam::XidStatus;
 
 use super::error::HeapWriteError;
-use super::row_lock::RowLockMode;
+use super::lock_mode::RowLockMode;
 use super::session::{HeapPin, HeapSession};
 use super::writer::HeapWriter;
 

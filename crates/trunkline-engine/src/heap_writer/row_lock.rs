@@ -3,10 +3,7 @@
 //! The lock is the row's xmax, so it lasts until the transaction ends. If other transactions hold a lock that is compatible,
 //! the xmax becomes a multixact of all of them.
 
-use trunkline_format::heap_tuple::{
-    KEYS_UPDATED, XMAX_EXCLUSIVE_LOCK, XMAX_KEY_SHARE_LOCK, is_all_visible,
-};
-use trunkline_format::transam::multixact::MemberStatus;
+use trunkline_format::heap_tuple::is_all_visible;
 use trunkline_format::wal::heap_flags::{ALL_FROZEN_CLEARED, info_bits};
 use trunkline_format::wal::resource_manager::heap_operation::LOCK;
 use trunkline_format::wal::resource_manager::number;
@@ -14,76 +11,11 @@ use trunkline_format::wal::{ImageMode, NewRecord};
 use trunkline_format::{Lsn, Tid, visibility_map};
 
 use super::error::HeapWriteError;
+use super::lock_mode::RowLockMode;
 use super::row_holders::RowHolders;
 use super::session::HeapSession;
 use super::writer::HeapWriter;
 use crate::page_change::ChangedPage;
-
-/// How a row is locked, from the weakest mode to the strongest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RowLockMode {
-    /// `FOR KEY SHARE`: the key does not change.
-    KeyShare,
-    /// `FOR SHARE`: the row does not change.
-    Share,
-    /// `FOR NO KEY UPDATE`: the transaction may change the row, apart from its key.
-    NoKeyUpdate,
-    /// `FOR UPDATE`: the transaction may change or delete the row.
-    Update,
-}
-
-impl RowLockMode {
-    /// `infobits_set` of the record.
-    fn info_bits(self) -> u8 {
-        info_bits::LOCK_ONLY
-            | match self {
-                Self::KeyShare => info_bits::KEY_SHARE,
-                Self::Share => info_bits::KEY_SHARE | info_bits::EXCLUSIVE,
-                Self::NoKeyUpdate => info_bits::EXCLUSIVE,
-                Self::Update => info_bits::EXCLUSIVE | info_bits::KEYS_UPDATED,
-            }
-    }
-
-    /// The mode in which an xmax with these bits has locked a row.
-    pub(super) fn of_bits(infomask: u16, infomask2: u16) -> Self {
-        let has = |bit: u16| infomask & bit != 0;
-        match (has(XMAX_KEY_SHARE_LOCK), has(XMAX_EXCLUSIVE_LOCK)) {
-            (true, false) => Self::KeyShare,
-            (true, true) => Self::Share,
-            _ if infomask2 & KEYS_UPDATED == 0 => Self::NoKeyUpdate,
-            _ => Self::Update,
-        }
-    }
-
-    /// The mode in which a member of a multixact has locked a row.
-    pub(super) fn of_member(status: MemberStatus) -> Self {
-        match status {
-            MemberStatus::KeyShare => Self::KeyShare,
-            MemberStatus::Share => Self::Share,
-            MemberStatus::NoKeyUpdateLock | MemberStatus::NoKeyUpdate => Self::NoKeyUpdate,
-            MemberStatus::UpdateLock | MemberStatus::Update => Self::Update,
-        }
-    }
-
-    /// The status of a member with this lock.
-    fn member_status(self) -> MemberStatus {
-        match self {
-            Self::KeyShare => MemberStatus::KeyShare,
-            Self::Share => MemberStatus::Share,
-            Self::NoKeyUpdate => MemberStatus::NoKeyUpdateLock,
-            Self::Update => MemberStatus::UpdateLock,
-        }
-    }
-
-    /// Whether two transactions can't have these locks on the same row (`tupleLockExtraInfo`).
-    fn conflicts_with(self, other: Self) -> bool {
-        match (self.min(other), self.max(other)) {
-            (_, Self::Update) | (Self::Share | Self::NoKeyUpdate, Self::NoKeyUpdate) => true,
-            (Self::KeyShare, _) | (Self::Share, _) => false,
-            (Self::NoKeyUpdate | Self::Update, _) => unreachable!("the second is not weaker"),
-        }
-    }
-}
 
 impl HeapWriter {
     /// Locks a row version. `ended` is a transaction that the caller knows to have ended; other transactions that only have

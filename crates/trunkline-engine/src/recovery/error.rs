@@ -27,6 +27,12 @@ pub enum RecoveryError {
         /// What it has.
         what: &'static str,
     },
+    /// A page of the commit log or of multixacts must be in its file, but is not.
+    #[error("a page of \"{}\" is missing, and the log does not have all of it", path.display())]
+    StatusPageMissing {
+        /// The file.
+        path: PathBuf,
+    },
     /// A page can't be built.
     #[error("could not recover {location}: {source}")]
     Page {

@@ -49,6 +49,9 @@ pub fn recover(
         return Ok(Recovered { control, wal_end, report: None });
     };
     refuse_unsupported(&replay)?;
+    if let Some(path) = replay.missing_status_page() {
+        return Err(RecoveryError::StatusPageMissing { path });
+    }
     let replayed = replay.report();
     let segment_size = replay.log_files().identity().segment_size;
     // The log first, since no page may be durable before its records: after a crash of the process alone, the end of the

@@ -145,12 +145,12 @@ impl ChainBuilder {
         self.batch.steps.push(step);
     }
 
-    /// Must be called after every record. `read` bytes of the log have been read, and `others` bytes of memory are taken by
+    /// Must be called after every record, and after some steps of a long one. `read` bytes of the log have been read, and `others` bytes of memory are taken by
     /// other things.
     ///
     /// # Errors
     /// [`ReplayError::Memory`] or [`ReplayError::Spilling`].
-    pub(super) fn end_record(&mut self, read: u64, others: u64) -> Result<(), ReplayError> {
+    pub(super) fn end_step(&mut self, read: u64, others: u64) -> Result<(), ReplayError> {
         (self.batch.read, self.batch.others) = (read, others);
         let is_large = others > self.checked_others.saturating_add(OTHERS);
         if self.batch.steps.len() < STEPS && !is_large { Ok(()) } else { self.send() }
@@ -169,7 +169,7 @@ impl ChainBuilder {
     /// The chains of all steps, and the most memory that was taken, in bytes.
     ///
     /// # Errors
-    /// As for [`ChainBuilder::end_record`].
+    /// As for [`ChainBuilder::end_step`].
     pub(super) fn finish(&mut self) -> Result<(PageChains, u64), ReplayError> {
         self.send()?;
         match &mut self.worker {
@@ -254,7 +254,7 @@ mod tests {
                     is_from_scratch: rng.below(1000) == 0,
                 },
             });
-            builder.end_record(8 * record, 1000)?;
+            builder.end_step(8 * record, 1000)?;
         }
         builder.finish()
     }

@@ -62,12 +62,12 @@ impl Replay {
         mut base: impl FnMut(BlockNo) -> Result<Option<Box<PageBytes>>, E>,
     ) -> Vec<Result<Box<PageBytes>, E>> {
         let mut steps = Vec::new();
-        let mut pages: Vec<Result<PageRedo, E>> = Vec::new();
+        let mut pages: Vec<Result<PageRedo<'_>, E>> = Vec::new();
         let changes = self.fork(key);
         for block in blocks {
             let index = (pages.len() as u32, &mut steps);
             let page = self.begin(changes, (key.1, block), index, || base(block));
-            pages.push(page.map(|page| PageRedo::new(block, page)));
+            pages.push(page.map(|page| PageRedo::new(&self.files, block, page)));
         }
         // The chains are in order already, which this sort makes use of.
         steps.sort_by_key(|step| step.record);
@@ -115,7 +115,7 @@ impl Replay {
         &self,
         reader: &mut RecordReader,
         steps: &[PageRecord],
-        pages: &mut [Result<PageRedo, E>],
+        pages: &mut [Result<PageRedo<'_>, E>],
     ) {
         let hints_are_logged = self.found.hints_are_logged;
         let mut advice = RecordAdvice::default();

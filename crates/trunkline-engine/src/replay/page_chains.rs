@@ -31,6 +31,9 @@ pub type ForkKey = (RelFileLocator, Fork);
 /// The memory of a fork's entry.
 const FORK_BYTES: u64 = 192;
 
+/// The memory of the entry of a removed relation, in a tree whose nodes are half full.
+const REMOVED_BYTES: u64 = 24;
+
 /// How many forks the lookup remembers. Its own hash is that of any key, and takes as long as the rest of the step.
 const RECENT: usize = 32;
 
@@ -42,6 +45,8 @@ pub(super) struct PageChains {
     /// database is created again, the log has each new file. Not so with `STRATEGY FILE_COPY`, which the scan refuses
     /// after a removal.
     dropped: BTreeSet<(u32, u32)>,
+    /// Relations that the log has removed. One of which it says nothing else has no entry in `forks`.
+    removed: BTreeSet<RelFileLocator>,
     bytes: u64,
     /// The scratch file, once it was needed.
     spilled: Option<SpilledLinks>,
@@ -128,10 +133,14 @@ impl PageChains {
 
     /// A relation was removed, with all its forks.
     pub(super) fn remove(&mut self, relation: RelFileLocator) {
-        for fork in Fork::ALL {
-            let key = (relation, fork);
-            self.cut(key, 0);
-            self.fork_mut(key).set_exists(false);
+        if self.removed.insert(relation) {
+            self.bytes += REMOVED_BYTES;
+        }
+        for key in Fork::ALL.map(|fork| (relation, fork)) {
+            if let Some(fork) = self.forks.get_mut(&key) {
+                self.bytes = self.bytes.saturating_sub(fork.cut(0));
+                fork.set_exists(false);
+            }
         }
     }
 
@@ -157,14 +166,19 @@ impl PageChains {
 
     /// What the log says about a fork, if anything.
     pub(super) fn fork(&self, key: &ForkKey) -> Option<&ForkChanges> {
-        self.forks.get(key).or_else(|| is_of(&self.dropped, &key.0).then_some(&DROPPED))
+        self.forks.get(key).or_else(|| self.is_gone(&key.0).then_some(&DROPPED))
+    }
+
+    /// Whether the log has removed the relation, or its database.
+    fn is_gone(&self, relation: &RelFileLocator) -> bool {
+        self.removed.contains(relation) || is_of(&self.dropped, relation)
     }
 
     fn fork_mut(&mut self, key: ForkKey) -> &mut ForkChanges {
-        let Self { forks, dropped, bytes, .. } = self;
+        let Self { forks, dropped, removed, bytes, .. } = self;
         forks.get_or_add(key, || {
             *bytes += FORK_BYTES;
-            match is_of(dropped, &key.0) {
+            match removed.contains(&key.0) || is_of(dropped, &key.0) {
                 true => ForkChanges::of_dropped(),
                 false => ForkChanges::default(),
             }
@@ -185,6 +199,10 @@ struct Forks {
 impl Forks {
     fn get(&self, key: &ForkKey) -> Option<&ForkChanges> {
         self.list.get(*self.places.get(key)?).map(|(_, fork)| fork)
+    }
+
+    fn get_mut(&mut self, key: &ForkKey) -> Option<&mut ForkChanges> {
+        self.list.get_mut(*self.places.get(key)?).map(|(_, fork)| fork)
     }
 
     fn changes_mut(&mut self) -> impl Iterator<Item = &mut ForkChanges> {
@@ -370,6 +388,23 @@ mod tests {
         assert_eq!(chains.fork(&MAIN).expect("it").exists(), Some(true));
         chains.remove_database(1663, 5);
         assert_eq!(chains.fork(&MAIN).expect("it").exists(), Some(false));
+    }
+
+    #[test]
+    fn a_removed_relation_takes_little_memory() {
+        let mut chains = PageChains::default();
+        for number in 0..10_000 {
+            chains.remove(RelFileLocator { number, ..RELATION });
+        }
+        chains.remove(RelFileLocator { number: 1, ..RELATION });
+        assert_eq!((chains.bytes(), chains.forks().count()), (240_000, 0));
+        let removed = (RelFileLocator { number: 7, ..RELATION }, Fork::Vm);
+        let fork = chains.fork(&removed).expect("removed");
+        assert_eq!((fork.exists(), fork.length(Some(8))), (Some(false), None));
+        chains.create(removed);
+        chains.add(removed, 1, link(8), true);
+        let fork = chains.fork(&removed).expect("created again");
+        assert_eq!((fork.length(Some(8)), fork.is_void(0)), (Some(2), true));
     }
 
     #[test]

@@ -5,14 +5,38 @@
 //! ```
 //! A page that can't be built fails alone, and the error names the record.
 
+use std::fmt;
+
 use trunkline_format::wal::redo::{
     Change, RedoError, Redone, UNKNOWN_OPERATION, redo, redo_derived,
 };
-use trunkline_format::wal::{LogRecord, ResourceManager};
+use trunkline_format::wal::{LogRecord, ResourceManager, SegmentName};
 use trunkline_format::{BlockNo, Lsn, PageBytes, PageVerdict, set_checksum};
 
 use super::chain_link::Part;
-use crate::log_files::LogFilesError;
+use crate::log_files::{LogFiles, LogFilesError};
+
+/// Where a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordPlace {
+    /// The start of the record.
+    pub lsn: Lsn,
+    /// The segment that contains it.
+    pub segment: SegmentName,
+}
+
+impl RecordPlace {
+    /// The record that begins at `lsn`.
+    pub(super) fn new(files: &LogFiles, lsn: Lsn) -> Self {
+        Self { lsn, segment: files.name(lsn) }
+    }
+}
+
+impl fmt::Display for RecordPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in segment {}", self.lsn, self.segment)
+    }
+}
 
 /// Why a page can't be built.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +45,7 @@ pub enum PageRedoError {
     #[error("the log at {place} can't be read again: {reason}")]
     Log {
         /// The record.
-        place: Lsn,
+        place: RecordPlace,
         /// What went wrong.
         reason: String,
     },
@@ -35,7 +59,7 @@ pub enum PageRedoError {
     #[error("the record {manager}/{operation} at {place} does not fit to the page: {source}")]
     Redo {
         /// The record.
-        place: Lsn,
+        place: RecordPlace,
         /// Its resource manager.
         manager: ResourceManager,
         /// Its operation.
@@ -49,7 +73,7 @@ pub enum PageRedoError {
     )]
     NotSupported {
         /// The record.
-        place: Lsn,
+        place: RecordPlace,
         /// Its resource manager.
         manager: ResourceManager,
         /// Its operation.
@@ -79,7 +103,7 @@ pub enum PageRedoError {
     )]
     ImpossibleBlock {
         /// The first record of that block.
-        place: Lsn,
+        place: RecordPlace,
         /// The block.
         block: BlockNo,
         /// The length of the relation without such blocks.
@@ -89,7 +113,7 @@ pub enum PageRedoError {
     #[error("the record at {place} changes the page, but the page is empty or missing")]
     MissingBase {
         /// The record.
-        place: Lsn,
+        place: RecordPlace,
     },
 }
 
@@ -104,7 +128,9 @@ impl PageRedoError {
 }
 
 /// A page to which records are applied, from its base on.
-pub(super) struct PageRedo {
+pub(super) struct PageRedo<'r> {
+    /// For messages.
+    files: &'r LogFiles,
     block: BlockNo,
     /// At first the page of the file, or zeros.
     page: Box<PageBytes>,
@@ -114,10 +140,10 @@ pub(super) struct PageRedo {
     missing: Option<Lsn>,
 }
 
-impl PageRedo {
+impl<'r> PageRedo<'r> {
     /// `page` contains the base.
-    pub(super) fn new(block: BlockNo, page: Box<PageBytes>) -> Self {
-        Self { block, page, is_changed: false, missing: None }
+    pub(super) fn new(files: &'r LogFiles, block: BlockNo, page: Box<PageBytes>) -> Self {
+        Self { files, block, page, is_changed: false, missing: None }
     }
 
     /// Applies a part of a record, the next one of the page's chain.
@@ -132,7 +158,7 @@ impl PageRedo {
             // A later record may make the page from scratch, or an image may do.
             Redone::MissingBase => self.missing = self.missing.or(Some(record.start)),
             Redone::NotSupported { manager, operation } => {
-                let place = record.start;
+                let place = RecordPlace::new(self.files, record.start);
                 return Err(PageRedoError::NotSupported { place, manager, operation });
             }
             Redone::Restored | Redone::Initialised => self.missing = None,
@@ -159,7 +185,7 @@ impl PageRedo {
             let name =
                 trunkline_format::wal::resource_manager::operation_name(header, record.version);
             PageRedoError::Redo {
-                place: record.start,
+                place: RecordPlace::new(self.files, record.start),
                 manager: ResourceManager(header.manager),
                 operation: name.unwrap_or(UNKNOWN_OPERATION).to_owned(),
                 source,
@@ -169,7 +195,8 @@ impl PageRedo {
 
     /// The page after the last record, with its checksum. A page without records stays as it is.
     pub(super) fn finish(mut self, checksums: bool) -> Result<Box<PageBytes>, PageRedoError> {
-        if let Some(place) = self.missing {
+        if let Some(record) = self.missing {
+            let place = RecordPlace::new(self.files, record);
             return Err(PageRedoError::MissingBase { place });
         }
         if self.is_changed {

@@ -10,7 +10,7 @@ use trunkline_aio::clock;
 use trunkline_format::Lsn;
 use trunkline_format::wal::{LOG_PAGE_SIZE, LogChunk, LogEvent, LogReader, LogRecord};
 
-use super::page_redo::PageRedoError;
+use super::page_redo::{PageRedoError, RecordPlace};
 use crate::log_files::{LogFiles, SegmentCursor};
 
 /// How much of the log is read at least: a page, which most records don't exceed.
@@ -43,7 +43,8 @@ impl RecordReader {
         place: Lsn,
         use_record: impl FnOnce(&LogRecord<'_>) -> Result<T, PageRedoError>,
     ) -> Result<T, PageRedoError> {
-        let changed = |reason: String| PageRedoError::Log { place, reason };
+        let changed =
+            |reason: String| PageRedoError::Log { place: RecordPlace::new(files, place), reason };
         let mut reader = LogReader::at_record(files.identity(), place);
         loop {
             let wanted = reader.wanted();

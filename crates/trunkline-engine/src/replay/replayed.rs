@@ -13,10 +13,11 @@ use trunkline_format::{BlockNo, ClusterState, ControlFile, Lsn, Oid, PageBytes, 
 use super::directory::Directory;
 use super::error::ReplayError;
 use super::fork_changes::{ForkChanges, PageSource};
+use super::log_pass::at;
 use super::log_pass::{Step, pass};
 use super::options::ReplayOptions;
 use super::page_chains::ForkKey;
-use super::page_redo::PageRedoError;
+use super::page_redo::{PageRedoError, RecordPlace};
 use super::record_reader::RecordReader;
 use super::report::ReplayReport;
 use super::scan::{Scanned, scan, shutdown_record_end};
@@ -31,6 +32,8 @@ pub struct Replay {
     pub(super) checksums: bool,
     tablespaces: Vec<(Oid, PathBuf)>,
     scratch: PathBuf,
+    /// Whether it was stopped before the end of the log.
+    is_stopped: bool,
     /// Readers that no thread uses. Each keeps a piece of the log.
     pub(super) readers: Mutex<Vec<RecordReader>>,
     /// Whether the last pages that were built had to wait for the storage, so that the next ones will.
@@ -89,6 +92,7 @@ impl Replay {
             checksums: control.checksums(),
             tablespaces: directory.tablespaces,
             scratch: options.scratch.clone(),
+            is_stopped: options.until != Until::End,
             readers: Mutex::default(),
             is_slow: AtomicBool::new(false),
         }))
@@ -128,6 +132,13 @@ impl Replay {
         shutdown_record_end(control, &files)
     }
 
+    /// Whether a record has been added where the log ended: a server writes to it.
+    pub(crate) fn log_has_grown(&self) -> bool {
+        let end = self.found.report.end;
+        // A replay that was stopped on the way has records behind its end.
+        !self.is_stopped && matches!(at(&self.files, end, |_| Ok(())), Ok(Ok(())))
+    }
+
     /// What was replayed.
     pub fn report(&self) -> &ReplayReport {
         &self.found.report
@@ -158,9 +169,15 @@ impl Replay {
         self.found.maps.get(&(database, tablespace)).map(Vec::as_slice)
     }
 
-    /// A page of the commit log or of multixacts, if the log has changed it.
+    /// A page of the commit log or of multixacts, if the log has changed it. Not if the page must be in its file, but is
+    /// not there.
     pub fn status_page(&self, file: Slru, page: u64) -> Option<Arc<PageBytes>> {
         self.found.statuses.get(file, page)
+    }
+
+    /// The file of a page of the commit log or of multixacts that must be there, but is not.
+    pub(crate) fn missing_status_page(&self) -> Option<PathBuf> {
+        self.found.statuses.first_missing()
     }
 
     /// The pages of the commit log and of multixacts that the log has changed: the path of the file, the offset in
@@ -224,7 +241,7 @@ impl Replay {
         let block = changes.impossible(in_file)?;
         let links = changes.chain(block).and_then(|chain| self.found.chains.links(chain).ok());
         let place = links.and_then(|links| links.first().map(|link| link.record));
-        let place = place.unwrap_or_default();
+        let place = RecordPlace::new(&self.files, place.unwrap_or_default());
         let blocks = changes.length(in_file).unwrap_or_default();
         Some((block, PageRedoError::ImpossibleBlock { place, block, blocks }))
     }

@@ -34,6 +34,9 @@ pub struct ReplayReport {
     pub elapsed: Duration,
     /// The timeline of the last record, if it isn't that of the start.
     pub other_timeline: Option<u32>,
+    /// Whether `full_page_writes` was off at some time. A page that was torn when the server's machine crashed is then the
+    /// base of its changes.
+    pub lacks_images: bool,
     /// What `allow_incomplete` has let pass.
     pub warning: Option<String>,
 }
@@ -54,6 +57,7 @@ impl ReplayReport {
             spilled: 0,
             elapsed: Duration::ZERO,
             other_timeline: None,
+            lacks_images: false,
             warning: None,
         }
     }

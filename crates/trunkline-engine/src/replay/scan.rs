@@ -73,12 +73,15 @@ pub(super) fn scan(
         stopped: None,
         found: Scanned {
             chains: PageChains::default(),
-            statuses: StatusPages::new(root, control.version),
+            statuses: StatusPages::new(root, control.version, checkpoint),
             checkpoint,
             maps: Map::default(),
             prepared: BTreeMap::new(),
             hints_are_logged: control.checksums() || control.wal_log_hints,
-            report: ReplayReport::from_start(start.redo),
+            report: ReplayReport {
+                lacks_images: !checkpoint.full_page_writes,
+                ..ReplayReport::from_start(start.redo)
+            },
         },
         chains: ChainBuilder::new(options)?,
         counters: Counters::new(
@@ -194,8 +197,7 @@ impl Scan<'_> {
         }
         (self.found.report.last, self.found.report.end) = (record.start, record.end);
         self.found.report.records += 1;
-        let read = record.end.0.saturating_sub(self.start.redo.0);
-        self.chains.end_record(read, self.found.statuses.bytes())?;
+        self.end_step()?;
         self.check_consistency();
         if side == Some(Side::Behind) {
             self.stopped = Some(record.end);
@@ -204,17 +206,26 @@ impl Scan<'_> {
         Ok(Step::Next)
     }
 
-    /// The page of a record must have been written on the timeline that the history has there.
+    /// Lets the chains check their memory.
+    fn end_step(&mut self) -> Result<(), ReplayError> {
+        let read = self.found.report.end.0.saturating_sub(self.start.redo.0);
+        self.chains.end_step(read, self.found.statuses.bytes())
+    }
+
+    /// The page of a record must have been written on the timeline that the history has there. The page on which a
+    /// timeline begins has the number of the one before. There, the name of the file counts: behind the end of its
+    /// timeline, it has records of an abandoned branch.
     fn check_timeline(&self, record: &LogRecord<'_>) -> Result<(), ReplayError> {
         let history = self.files.history();
         let page = Lsn(record.start.0 - record.start.0 % 8192);
-        // A timeline may begin in the middle of a page, which keeps the number of the one before.
         let (first, last) = (history.timeline_at(page), history.timeline_at(record.end));
         let found = record.timeline;
-        if (first..=last).contains(&found) && history.contains(found) {
+        let (place, segment) = (record.start, self.files.name(record.start));
+        let left_at = history.left_at(segment.timeline());
+        let is_abandoned = left_at.is_some_and(|end| record.end > end);
+        if !is_abandoned && (first..=last).contains(&found) && history.contains(found) {
             return Ok(());
         }
-        let (place, segment) = (record.start, self.files.name(record.start));
         Err(ReplayError::Timeline { place, segment, found, expected: last })
     }
 
@@ -250,6 +261,7 @@ impl Scan<'_> {
             Effect::Parameters(parameters) => {
                 self.found.hints_are_logged |= parameters.wal_log_hints;
             }
+            Effect::FullPageWrites(is_on) => self.found.report.lacks_images |= !is_on,
             Effect::TransactionEnd(end) => self.end_transaction(&end)?,
             Effect::Prepare(prepared) => {
                 let xids = prepared.subxids.iter().copied();
@@ -326,8 +338,11 @@ impl Scan<'_> {
             }
         }
         self.found.prepared.remove(&end.xid);
-        let dropped = end.dropped.iter().map(|relation| ChainStep::Remove(*relation));
-        dropped.for_each(|step| self.chains.add(step));
+        for relation in &end.dropped {
+            self.chains.add(ChainStep::Remove(*relation));
+            // A record may name millions.
+            self.end_step()?;
+        }
         Ok(())
     }
 

@@ -99,9 +99,9 @@ fn a_row_is_locked_by_several_transactions() {
     lock(&mut writer, &mut session, &third, RowLockMode::Share).expect("locked");
     let (left, _) = header(&mut session, &relation, tid);
     let expected = [(second.xid(), share), (third.xid(), share)];
-    assert_eq!(members(&mut session, &third, left), expected, "who has ended is no member");
+    assert_eq!(members(&mut session, &third, left), expected, "the first has ended");
     session.abort(second).expect("aborted");
-    lock(&mut writer, &mut session, &third, RowLockMode::Update).expect("nobody else is left");
+    lock(&mut writer, &mut session, &third, RowLockMode::Update).expect("no other is left");
     let (xmax, infomask) = header(&mut session, &relation, tid);
     assert_eq!((xmax, infomask & XMAX_IS_MULTI), (third.xid(), 0));
     writer.delete(&mut session.heap(&third), tid, None).expect("deleted");
@@ -206,12 +206,13 @@ fn multixacts_survive_crashes() {
 fn create_many(session: &mut WriteSession, seed: u64, count: u32) -> Vec<NewMultixact> {
     let mut rng = Rng::new(seed);
     let transaction = session.begin().expect("begun");
+    let xid = u64::from(transaction.xid());
     let heap = session.heap(&transaction);
     let statuses = [MemberStatus::KeyShare, MemberStatus::Share, MemberStatus::NoKeyUpdateLock];
     let created = (0..count).map(|_| {
         let most = if rng.below(500) == 0 { 1000 } else { 5 };
         let count = 1 + rng.below(most);
-        let member = |_| (1 + rng.below(1 << 31) as u32, statuses[rng.below(3) as usize]);
+        let member = |_| (1 + rng.below(xid) as u32, statuses[rng.below(3) as usize]);
         let members: Vec<_> = (0..count).map(member).collect();
         let multixact = heap.multixacts.create(heap.backend, heap.changer, &members);
         (multixact.expect("created"), members)

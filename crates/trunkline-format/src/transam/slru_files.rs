@@ -6,7 +6,7 @@ use super::commit_log;
 use super::multixact::{self, MultixactLayout};
 
 /// One of the three SLRUs that we read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slru {
     /// `pg_xact`: the commit log.
     CommitLog,

@@ -55,6 +55,8 @@ pub enum Effect<'r> {
     },
     /// Parameters in the control file change.
     Parameters(Parameters),
+    /// `full_page_writes` was switched on or off.
+    FullPageWrites(bool),
     /// A recovery ended here, with or without a new timeline.
     EndOfRecovery {
         /// The timeline from here on.
@@ -291,8 +293,9 @@ fn log<'r>(record: &Record<'r>, version: PgVersion) -> Decoded<'r> {
             Effect::EndOfRecovery { timeline: fields.u32()?, previous_timeline: fields.u32()? }
         }
         0xE0 if version >= PgVersion::V17 => Effect::CheckpointRedo,
-        // NOOP, SWITCH, FPW_CHANGE, images and the record about one that was overwritten.
-        0x20 | 0x40 | 0x80 | 0xA0 | 0xB0 | 0xD0 => return Some(None),
+        0x80 => Effect::FullPageWrites(fields.u8()? != 0),
+        // NOOP, SWITCH, images and the record about one that was overwritten.
+        0x20 | 0x40 | 0xA0 | 0xB0 | 0xD0 => return Some(None),
         // Positions for unlogged changes, and whether logical decoding is on.
         0xC0 | 0xF0 if version >= PgVersion::V19 => return Some(None),
         _ => return None,

@@ -37,6 +37,7 @@ mod catalogs;
 mod checksums;
 mod configuration;
 mod copies;
+mod crashed_files;
 mod damaged_log;
 mod differential;
 mod extension_types;

@@ -55,6 +55,22 @@ fn the_newest_segment_must_fit(data: &Path, name: &str) {
     fs::write(last, bytes).expect("written");
 }
 
+/// The history of timeline 2 was archived, but none of its segments, and timeline 1 goes on behind the switch.
+fn a_segment_of_an_abandoned_timeline_is_refused(backup: &Path, archive: &Path, other: &Path) {
+    copy(archive, other);
+    for entry in fs::read_dir(other).expect("read").map(|entry| entry.expect("an entry")) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("00000002") && name != "00000002.history" {
+            fs::remove_file(entry.path()).expect("removed");
+        }
+    }
+    let (code, _, err) = read(backup, other);
+    assert_eq!(code, 3, "{err}");
+    let abandoned =
+        "was written on timeline 1, but according to the history this place is on timeline 2";
+    assert!(err.contains(abandoned) && err.contains("in segment 00000001"), "{err}");
+}
+
 #[test]
 fn a_signal_file_asks_for_an_archive_whose_timeline_must_fit() {
     for bin in servers() {
@@ -84,7 +100,6 @@ fn a_signal_file_asks_for_an_archive_whose_timeline_must_fit() {
         copy(&server.data().join("pg_wal"), &first);
 
         the_newest_segment_must_fit(&crashed, newest.trim());
-
         // A clean copy is not complete if a signal file asks for more log.
         let signal = |data: &Path, name: &str| fs::write(data.join(name), "").expect("written");
         signal(&cold, "recovery.signal");
@@ -119,6 +134,8 @@ fn a_signal_file_asks_for_an_archive_whose_timeline_must_fit() {
         // But not if the timeline was begun before.
         let (code, out, err) = read(&late, &second);
         assert_eq!((code, out.as_bytes()), (0, &*of_first), "{err}");
+
+        a_segment_of_an_abandoned_timeline_is_refused(&backup, &second, &home.join("third"));
 
         // A server that was promoted, but has not made a checkpoint since. Its log has records of the timeline that it has
         // left, behind the switch.
