@@ -65,6 +65,9 @@ pub(crate) fn report(dir: &DataDir) {
         message("warning", warning);
     }
     if let Some(replay) = dir.replay() {
+        if let Some(doubt) = replay.report().doubt() {
+            message("warning", doubt);
+        }
         message("note", replay.report());
         match replay.prepared().count() {
             0 => {}

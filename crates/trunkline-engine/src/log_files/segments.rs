@@ -419,6 +419,18 @@ impl LogFiles {
         }
     }
 
+    /// Refuses a segment whose first page is not of this log. It may be one that was recycled.
+    ///
+    /// # Errors
+    /// [`LogFilesError`]. There is none for a segment that doesn't exist.
+    pub fn check_segment(&self, place: Lsn) -> Result<(), LogFilesError> {
+        let number = self.log.segment_size.segment_of(place);
+        match self.files.get(&number) {
+            Some(file) => self.check_first_page(number, file).map(drop),
+            None => Ok(()),
+        }
+    }
+
     /// Whether the first page of a segment belongs to this cluster, whatever its place in the log.
     fn is_of_system(&self, page: &[u8]) -> bool {
         let long = LogPageHeader::parse(page).ok().and_then(|header| header.long);

@@ -1,9 +1,7 @@
 //! Reads the log record by record, and reports why it ends.
 
 use trunkline_format::Lsn;
-use trunkline_format::wal::{
-    EndReason, LogChunk, LogEnd, LogEvent, LogPageError, LogReader, LogRecord, SegmentName,
-};
+use trunkline_format::wal::{LogChunk, LogEnd, LogEvent, LogReader, LogRecord, SegmentName};
 
 use super::error::ReplayError;
 use crate::log_files::{LogFiles, LogFilesError, LogScan};
@@ -89,14 +87,27 @@ pub(super) fn pass(
                 LogEvent::Overwritten { .. } => {}
                 LogEvent::End(LogEnd { place, reason, .. }) => {
                     let end = ended(&reader, place, reason.to_string(), reason.is_usual());
-                    // No crash leaves the log of another cluster.
-                    let is_foreign = matches!(reason, EndReason::Page(LogPageError::System { .. }));
+                    // Nor does it leave a file that is too short.
+                    let expected = files.identity().segment_size.bytes();
+                    let is_short =
+                        part.file_length != u64::from(expected) && !files.is_partial(place);
+                    // A recycled file is of the same cluster. If it is not, that is the better reason.
+                    let foreign = files.check_segment(place).err();
+                    let is_damage = reason.is_never_left_by_a_crash() || foreign.is_some();
                     // No flush writes more than one segment ahead of the oldest that is not durable.
                     let size = u64::from(files.identity().segment_size.bytes());
                     let next = Lsn(place.0 + size);
-                    let may_be_flushes = end.is_gap && files.continues_after(next).is_none();
-                    let is_gap = end.is_gap || is_foreign;
-                    return Ok(Some(PassEnd { may_be_flushes, is_gap, ..end }));
+                    let may_be_flushes = end.is_gap
+                        && !is_damage
+                        && !is_short
+                        && files.continues_after(next).is_none();
+                    let mut reason = foreign.map_or(end.reason, |error| error.to_string());
+                    if is_short {
+                        let found = part.file_length;
+                        reason += &format!(", and the file has {found} bytes, expected {expected}");
+                    }
+                    let is_gap = end.is_gap || is_damage || is_short;
+                    return Ok(Some(PassEnd { may_be_flushes, is_gap, reason, ..end }));
                 }
             }
         }

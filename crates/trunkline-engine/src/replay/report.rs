@@ -42,6 +42,17 @@ pub struct ReplayReport {
 }
 
 impl ReplayReport {
+    /// That the end of the log may be damage, if it may be, in one line.
+    pub fn doubt(&self) -> Option<String> {
+        let Self { end, reason, .. } = self;
+        let is_doubtful = !self.is_usual_end && self.warning.is_none();
+        is_doubtful.then(|| {
+            format!(
+                "the log ends at {end} in an invalid record, left by a crash or by damage: {reason}"
+            )
+        })
+    }
+
     /// Nothing was replayed yet.
     pub(super) fn from_start(start: Lsn) -> Self {
         Self {
@@ -81,13 +92,6 @@ impl fmt::Display for ReplayReport {
         }
         if let Some(timeline) = self.other_timeline {
             write!(f, "; timeline {timeline} was followed")?;
-        }
-        if !self.is_usual_end && self.warning.is_none() {
-            let reason = &self.reason;
-            write!(
-                f,
-                "; the log ends in an invalid record, left by a crash or by damage: {reason}"
-            )?;
         }
         Ok(())
     }

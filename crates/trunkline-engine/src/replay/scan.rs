@@ -104,6 +104,9 @@ fn read_checkpoint(
     start: &ReplayStart,
 ) -> Result<Checkpoint, ReplayError> {
     let ReplayStart { redo, checkpoint: place, .. } = *start;
+    // Only the first page of a segment says which cluster it is of.
+    files.check_segment(redo)?;
+    files.check_segment(place)?;
     let found = at(files, place, |record| {
         if record.version != version {
             return Err(format!("it is of version {}", record.version));

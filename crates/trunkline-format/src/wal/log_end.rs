@@ -110,4 +110,24 @@ impl EndReason {
                 | Self::Page(LogPageError::Empty | LogPageError::Address { .. })
         )
     }
+
+    /// Whether no crash of a server leaves this. Servers write zeros into a new file, and a recycled one has pages of
+    /// an earlier part of the same log, so any other page is damage, or another file under this name. A page of a
+    /// later part is not possible either.
+    pub fn is_never_left_by_a_crash(&self) -> bool {
+        let Self::Page(error) = self else { return false };
+        match error {
+            LogPageError::Short { .. } | LogPageError::Empty | LogPageError::Timeline { .. } => {
+                false
+            }
+            LogPageError::Address { found, expected } => found > expected,
+            LogPageError::Magic { .. }
+            | LogPageError::Version { .. }
+            | LogPageError::Info { .. }
+            | LogPageError::Kind { .. }
+            | LogPageError::System { .. }
+            | LogPageError::SegmentSize { .. }
+            | LogPageError::BlockSize { .. } => true,
+        }
+    }
 }

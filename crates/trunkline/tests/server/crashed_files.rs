@@ -2,13 +2,17 @@
 //! grows.
 
 use std::fs;
+use std::io::Write as _;
+use std::path::Path;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use trunkline_engine::datadir::{DataDir, DataDirError, OpenOptions};
 use trunkline_engine::replay::ReplayOptions;
 
 use crate::binary::run;
 use crate::killed_writers::control_file;
-use crate::replay::copy;
+use crate::replay::{copy, fingerprint};
 use crate::server::{Server, servers};
 use crate::wal::segments;
 
@@ -19,17 +23,76 @@ vacuum (freeze);
 insert into rows select generate_series(1, 10);
 checkpoint;
 insert into rows select generate_series(11, 20);
+select pg_switch_wal();
+create table other (i int);
+select pg_switch_wal();
+delete from rows where i = 20;
+insert into rows values (20);
 ";
+
+fn rows(data: &Path) -> (i32, String, String) {
+    run(data, &["copy", "-d", "postgres", "rows"])
+}
+
+/// The log has three segments from the checkpoint on. They are swapped, compressed, and of another cluster.
+fn refuses_what_no_crash_leaves(data: &Path, newest: &str) {
+    let number = u64::from_str_radix(&newest[16..], 16).expect("a number");
+    let path = |back: u64| data.join(format!("pg_wal/{}{:08X}", &newest[..16], number - back));
+    let [last, middle, first] = [0, 1, 2].map(path);
+    let [last_bytes, middle_bytes, first_bytes] =
+        [&last, &middle, &first].map(|path| fs::read(path).expect("read"));
+    let of_another = |bytes: &[u8]| [&bytes[..24], &[7; 8], &bytes[32..]].concat();
+    let foreign = "page is of the system 506381209866536711";
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(&middle_bytes).expect("packed");
+    let packed = packed.finish().expect("packed");
+    for (files, expected) in [
+        (
+            vec![(&middle, last_bytes.clone()), (&last, middle_bytes.clone())],
+            "page has the address",
+        ),
+        (vec![(&middle, packed)], "bytes, expected 16777216"),
+        (vec![(&first, of_another(&first_bytes))], foreign),
+        (vec![(&middle, of_another(&middle_bytes))], foreign),
+        // A file that was recycled has an earlier part of the log, but of the same cluster.
+        (vec![(&last, of_another(&first_bytes))], foreign),
+    ] {
+        for (path, bytes) in &files {
+            fs::write(path, bytes).expect("written");
+        }
+        let before = fingerprint(data);
+        let (code, _, err) = rows(data);
+        assert!(code == 3 && err.contains(expected), "{code}, {expected}: {err}");
+        let name = files[0].0.file_name().expect("a name").to_string_lossy().into_owned();
+        assert!(err.contains(&name), "{name}: {err}");
+        assert_eq!(fingerprint(data), before);
+        for (path, bytes) in
+            [(&first, &first_bytes), (&middle, &middle_bytes), (&last, &last_bytes)]
+        {
+            fs::write(path, bytes).expect("written");
+        }
+    }
+    // A record that was torn is a usual end, but may be damage.
+    let mut torn = last_bytes.clone();
+    torn[70] ^= 1;
+    fs::write(&last, torn).expect("written");
+    let (code, out, err) = rows(data);
+    assert_eq!((code, out.lines().count()), (0, 20), "{err}");
+    assert!(err.contains("warning: the log ends at ") && err.contains("the CRC 0x"), "{err}");
+    fs::write(&last, last_bytes).expect("written");
+}
 
 #[test]
 fn a_crashed_directory_that_lacks_something_says_so() {
     for bin in servers() {
         let mut server = Server::start(&bin, &[("full_page_writes", "off")]);
         server.script("postgres", ROWS, false);
+        let newest = server.sql("postgres", "select pg_walfile_name(pg_current_wal_insert_lsn())");
+        let newest = String::from_utf8(newest).expect("a name");
         server.halt("immediate");
         let data = server.home().join("crashed");
         copy(&server.data(), &data);
-        let rows = |data| run(data, &["copy", "-d", "postgres", "rows"]);
+        refuses_what_no_crash_leaves(&data, newest.trim());
         let (code, out, err) = rows(&data);
         assert_eq!((code, out.lines().count()), (0, 20), "{err}");
         let has_checksums = control_file(&data).checksums();
