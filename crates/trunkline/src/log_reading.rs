@@ -1,8 +1,8 @@
 //! **Reading a log to its end**, for all commands that do.
 //!
 //! `pg_waldump` reports every end of a log as an error. We look at the reason: a log may end where
-//! nothing was written yet, or where a recycled file has kept old pages, but only if no later file
-//! continues it and the control file's checkpoint is not behind that place. Anything else is a
+//! nothing was written yet, where a recycled file has kept old pages, or at the last file, but only if no
+//! later file continues it and the control file's checkpoint is not behind that place. Anything else is a
 //! finding, with segment and position.
 //!
 //! **A torn end.** A crash can leave a last record of which only a part was written, so that its CRC
@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 
 use trunkline_engine::datadir::read_control_file;
 use trunkline_engine::log_files::{LogFiles, SegmentCursor};
+use trunkline_engine::replay::{Consistency, ReplayStart, Situation};
 use trunkline_format::backup_label::BACKUP_LABEL_NAME;
 use trunkline_format::wal::{EndReason, LogChunk, LogEnd, LogEvent, LogReader};
-use trunkline_format::{ClusterState, ControlFile, Lsn};
+use trunkline_format::{ControlFile, Lsn};
 
 use crate::data_dir::resolve_link;
 use crate::exit::{Exit, Failure, message};
@@ -38,17 +39,15 @@ pub(crate) enum TornEnd {
 impl TornEnd {
     /// For the log of the data directory `root`.
     pub(crate) fn of_cluster(root: &Path, control: &ControlFile) -> TornEnd {
-        let has_crashed = matches!(
-            control.state,
-            ClusterState::StartingUp
-                | ClusterState::InProduction
-                | ClusterState::ShuttingDown
-                | ClusterState::InCrashRecovery
-        );
+        let situation = Situation { control, label: None, has_signal: false, has_archive: false };
         // The log of a backup was copied, and so is as complete as it was meant to be.
-        match has_crashed && !root.join(BACKUP_LABEL_NAME).exists() {
-            true => TornEnd::In(resolve_link(&root.join("pg_wal"))),
-            false => TornEnd::Nowhere,
+        match situation.start() {
+            Ok(Some(ReplayStart { consistency: Consistency::EndOfLog { .. }, .. }))
+                if !root.join(BACKUP_LABEL_NAME).exists() =>
+            {
+                TornEnd::In(resolve_link(&root.join("pg_wal")))
+            }
+            _ => TornEnd::Nowhere,
         }
     }
 
@@ -154,10 +153,10 @@ impl Stop {
                 let torn = if is_torn { ", as a crash can leave it" } else { "" };
                 (end.record, end.place, format!("{}{torn}", end.reason), is_torn)
             }
+            // Servers name the files that they keep for later without leaving out one, as replay knows too.
             Stop::NoSegment { place, cut } => {
-                let name = segments.name(place);
-                let reason = format!("there is no segment {name}");
-                (cut.unwrap_or(place), place, reason, true)
+                let missing = segments.missing(place);
+                (cut.unwrap_or(place), place, missing.to_string(), missing.behind.is_none())
             }
             Stop::CutFile { place, length } => {
                 let expected = segments.identity().segment_size.bytes();
@@ -170,12 +169,12 @@ impl Stop {
         let page = format!(", on the page at {place} in segment {}", segments.name(place));
         let page = if record == place { "" } else { &*page };
         let text = format!("{at}{page}: {reason}");
-        if !is_usual {
-            return Err(Failure::findings(text));
-        }
         if let Some(later) = segments.continues_after(place) {
             let later = later.display();
             return Err(Failure::findings(format_args!("{text}; but it goes on in \"{later}\"")));
+        }
+        if !is_usual {
+            return Err(Failure::findings(text));
         }
         if let Some(checkpoint) = segments.checkpoint().filter(|checkpoint| record <= *checkpoint) {
             let text = format!("{text}; but the control file has a checkpoint at {checkpoint}");

@@ -12,8 +12,13 @@ use trunkline_format::{Oid, TupleBuilder};
 
 use crate::{json, run};
 
-/// A cluster with a table of rows, that was not shut down. Returns the path of the table.
+/// A cluster with a table of 1000 rows, that was not shut down. Returns the path of the table.
 pub(crate) fn crashed(data: &Path) -> String {
+    crashed_with(data, 1000)
+}
+
+/// [`crashed`] with this number of rows.
+pub(crate) fn crashed_with(data: &Path, rows: i32) -> String {
     let path = data.display().to_string();
     let (code, _, err) = run(["init", &path, "--wal-segsize", "1"]);
     assert_eq!(code, 0, "{err}");
@@ -32,7 +37,7 @@ pub(crate) fn crashed(data: &Path) -> String {
     let relfilenode = session.new_number(tablespace, database).expect("a number");
     let locator = RelationLocator { tablespace, database, relfilenode };
     let mut writer = HeapWriter::new(session.create(&transaction, locator).expect("created"));
-    for number in 0..1000 {
+    for number in 0..rows {
         let mut row = TupleBuilder::new();
         row.int4(number).text("a row");
         writer.insert(&mut session.heap(&transaction), &row.tuple()).expect("inserted");

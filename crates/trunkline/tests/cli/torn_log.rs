@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::recover::crashed;
+use crate::recover::{crashed, crashed_with};
 use crate::{json, run};
 
 /// Size of the only segment.
@@ -132,4 +132,38 @@ fn other_damage_is_no_torn_record() {
     assert_eq!(run(["recover", &shown(&crashed.data)]).0, 0);
     crashed.flip(crashed.records.1 + 24);
     crashed.check_cluster(false);
+}
+
+#[test]
+fn the_log_does_not_end_at_a_segment_that_is_missing_before_others() {
+    let home = tempfile::tempdir().expect("a folder");
+    let data = home.path().join("data");
+    // The log ends in its second segment.
+    crashed_with(&data, 20_000);
+    let name = |number: u32| format!("0000000100000000{number:08X}");
+    let segment = |number: u32| data.join("pg_wal").join(name(number));
+    let removed = (2..).take_while(|number| fs::remove_file(segment(*number)).is_ok()).count();
+    assert!(removed > 0, "the log has one segment");
+    let shown = shown(&data);
+    let commands = [
+        &["inspect", "wal", "-D", &shown][..],
+        &["verify", "--wal", "-D", &shown],
+        &["verify", "--files-only", "-D", &shown],
+    ];
+    let missing = format!("there is no segment {}, which contains 0/00200", name(2));
+    for (args, is_replay) in commands.iter().zip([false, false, true]) {
+        let (code, _, err) = run(*args);
+        assert_eq!(code, 0, "{args:?}: {err}");
+        // A replay doesn't say why the log ends if that is usual.
+        let last = format!("; the last segment is {}", name(1));
+        assert_eq!(err.contains(&missing) && err.contains(&last), !is_replay, "{args:?}: {err}");
+    }
+    // The next file is an old one that a server has kept for later, so there was one before it.
+    fs::copy(segment(1), segment(3)).expect("copied");
+    let neighbours = format!("; there are {} before it and {} behind it", name(1), name(3));
+    for (args, expected) in commands.iter().zip([1, 1, 3]) {
+        let (code, _, err) = run(*args);
+        assert_eq!(code, expected, "{args:?}: {err}");
+        assert!(err.contains(&missing) && err.contains(&neighbours), "{args:?}: {err}");
+    }
 }
