@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 
 use trunkline_engine::datadir::read_control_file;
-use trunkline_engine::log_files::{LogFiles, SegmentCursor};
+use trunkline_engine::log_files::{LogFiles, LogFilesError, SegmentCursor};
 use trunkline_engine::replay::{Consistency, ReplayStart, Situation};
 use trunkline_format::backup_label::BACKUP_LABEL_NAME;
 use trunkline_format::wal::{EndReason, LogChunk, LogEnd, LogEvent, LogReader};
@@ -92,10 +92,12 @@ pub(crate) fn note_overwritten(record: Lsn, page: Lsn) {
 pub(crate) enum Stop {
     /// A record at or after `--to`.
     Bound,
-    /// The log has no next record.
-    End(LogEnd),
+    /// The log has no next record. The file has this length.
+    End { end: LogEnd, length: u64 },
     /// There is no file for the segment that contains this place. The last record may be cut.
     NoSegment { place: Lsn, cut: Option<Lsn> },
+    /// The segment that contains this place can't be decompressed. The last record may be cut.
+    NotUnpacked { place: Lsn, cut: Option<Lsn>, error: LogFilesError },
     /// The file ends before this place.
     CutFile { place: Lsn, length: u64 },
 }
@@ -115,8 +117,13 @@ pub(crate) fn read(
             return Ok(Stop::Bound);
         }
         let cut = reader.is_inside_record().then(|| reader.position());
-        let Some(length) = segments.read(&mut cursor, place, &mut buffer)? else {
-            return Ok(Stop::NoSegment { place, cut });
+        let length = match segments.read(&mut cursor, place, &mut buffer) {
+            Ok(Some(length)) => length,
+            Ok(None) => return Ok(Stop::NoSegment { place, cut }),
+            Err(error @ LogFilesError::Compressed { .. }) => {
+                return Ok(Stop::NotUnpacked { place, cut, error });
+            }
+            Err(error) => return Err(error.into()),
         };
         let chunk = LogChunk { start: place, bytes: &buffer };
         if !chunk.has_page(place) {
@@ -127,7 +134,7 @@ pub(crate) fn read(
                 LogEvent::Record(record) if to.is_some_and(|to| record.start >= to) => {
                     return Ok(Stop::Bound);
                 }
-                LogEvent::End(end) => return Ok(Stop::End(end)),
+                LogEvent::End(end) => return Ok(Stop::End { end, length }),
                 event => consume(event)?,
             }
         }
@@ -142,13 +149,24 @@ impl Stop {
         segments: &LogFiles,
         torn: &TornEnd,
     ) -> Result<Exit, Failure> {
+        let segment_bytes = u64::from(segments.identity().segment_size.bytes());
         let (record, place, reason, is_usual) = match self {
             Stop::Bound => return Ok(Exit::Good),
             // A log that begins with an invalid page is none.
-            Stop::End(end) if end.reason.is_usual() => {
-                (end.record, end.place, end.reason.to_string(), !segments.is_first_page(end.place))
+            Stop::End { end, length }
+                if length != segment_bytes && !segments.is_partial(end.place) =>
+            {
+                let file = format!("the file has {length} bytes, expected {segment_bytes}");
+                (end.record, end.place, format!("{}, and {file}", end.reason), false)
             }
-            Stop::End(end) => {
+            Stop::End { end, .. } if end.reason.is_usual() => {
+                // A recycled file is of the same cluster, and has an earlier part of its log.
+                let foreign = segments.check_segment(end.place).err();
+                let is_possible = foreign.is_none() && !end.reason.is_never_left_by_a_crash();
+                let reason = foreign.map_or(end.reason.to_string(), |error| error.to_string());
+                (end.record, end.place, reason, is_possible && !segments.is_first_page(end.place))
+            }
+            Stop::End { end, .. } => {
                 let is_torn = torn.allows(&end, segments);
                 let torn = if is_torn { ", as a crash can leave it" } else { "" };
                 (end.record, end.place, format!("{}{torn}", end.reason), is_torn)
@@ -158,9 +176,11 @@ impl Stop {
                 let missing = segments.missing(place);
                 (cut.unwrap_or(place), place, missing.to_string(), missing.behind.is_none())
             }
+            Stop::NotUnpacked { place, cut, error } => {
+                (cut.unwrap_or(place), place, error.to_string(), false)
+            }
             Stop::CutFile { place, length } => {
-                let expected = segments.identity().segment_size.bytes();
-                let reason = format!("the file has {length} bytes, expected {expected}");
+                let reason = format!("the file has {length} bytes, expected {segment_bytes}");
                 // A segment that an archive has got while it was written is not complete.
                 (place, place, reason, segments.is_partial(place))
             }

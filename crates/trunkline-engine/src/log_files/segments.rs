@@ -408,15 +408,23 @@ impl LogFiles {
     fn check_first_page(&self, number: u64, file: &SegmentFile) -> Result<bool, LogFilesError> {
         let start = self.log.segment_size.start_of(number);
         let bytes = first_bytes(&file.path, file.form)?;
-        match LogPageHeader::parse_at(&bytes, start, &self.log) {
-            Ok(_) => Ok(true),
-            Err(LogPageError::Empty) => Ok(false),
-            Err(LogPageError::Address { .. }) if self.is_of_system(&bytes) => Ok(false),
-            Err(error) => {
-                let (path, reason) = (file.path.clone(), error.to_string());
-                Err(LogFilesError::NotASegment { path, reason })
+        let error = match LogPageHeader::parse_at(&bytes, start, &self.log) {
+            Ok(_) => return Ok(true),
+            Err(LogPageError::Empty) => return Ok(false),
+            Err(error @ LogPageError::Address { .. }) => {
+                let long = LogPageHeader::parse(&bytes).ok().and_then(|header| header.long);
+                match (long.map(|long| long.system_identifier), self.log.system_identifier) {
+                    (Some(found), Some(expected)) if found != expected => {
+                        LogPageError::System { found, expected }
+                    }
+                    (Some(_), _) => return Ok(false),
+                    (None, _) => error,
+                }
             }
-        }
+            Err(error) => error,
+        };
+        let (path, reason) = (file.path.clone(), error.to_string());
+        Err(LogFilesError::NotASegment { path, reason })
     }
 
     /// Refuses a segment whose first page is not of this log. It may be one that was recycled.
@@ -429,14 +437,6 @@ impl LogFiles {
             Some(file) => self.check_first_page(number, file).map(drop),
             None => Ok(()),
         }
-    }
-
-    /// Whether the first page of a segment belongs to this cluster, whatever its place in the log.
-    fn is_of_system(&self, page: &[u8]) -> bool {
-        let long = LogPageHeader::parse(page).ok().and_then(|header| header.long);
-        long.is_some_and(|long| {
-            self.log.system_identifier.is_none_or(|expected| expected == long.system_identifier)
-        })
     }
 }
 

@@ -14,7 +14,8 @@ pub struct RecoveryOptions {
     /// The number of threads that build and write pages. 0 counts as 1. Each takes two sessions and 512 kB of the page
     /// region.
     pub threads: u32,
-    /// How much memory the list of changed pages may take, in bytes.
+    /// How much memory the list of changed pages may take, in bytes. The pages that threads build take half as much, but at
+    /// least 32 MB and at most 128 MB for each thread.
     pub memory: u64,
     /// The folder for what exceeds it, outside of the data directory.
     pub scratch: PathBuf,

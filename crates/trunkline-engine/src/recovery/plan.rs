@@ -4,7 +4,7 @@
 //! safe before anything else is written: the log is durable, and says the same again if recovery is interrupted.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,12 +14,14 @@ use trunkline_aio::facade::atomic::{AtomicU32, Ordering};
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, SEGMENT_BLOCKS};
 
 use super::error::RecoveryError;
+use super::options::RecoveryOptions;
 use crate::location::Location;
 use crate::replay::{ForkKey, Replay};
 use crate::storage::{Relation, RelationLocator, Storage, StorageError, WritableFiles};
 
-/// The most blocks of a piece: 32 MB. All of its pages are built together, in memory.
-const PIECE: u32 = 4096;
+/// How many blocks a piece may have: 32 to 128 MB. All of its pages are built together, in memory. The WAL is read for
+/// each piece, from its first record to its last, so fewer pieces read less.
+const PIECE: RangeInclusive<u64> = 4096..=16_384;
 
 /// A segment file with pages to write.
 pub(super) struct SegmentWork {
@@ -50,6 +52,8 @@ pub(super) struct Plan {
     pub(super) directories: BTreeSet<PathBuf>,
     /// The number of files that were removed.
     pub(super) removed: u64,
+    /// The most blocks of a piece.
+    piece: u32,
 }
 
 impl SegmentWork {
@@ -87,8 +91,12 @@ impl Plan {
         replay: &Replay,
         storage: &Storage,
         files: &Arc<dyn WritableFiles>,
+        options: &RecoveryOptions,
     ) -> Result<Self, RecoveryError> {
-        let mut plan = Self::default();
+        // The pages of all threads take half as much memory as the list of changes may, unless that is little.
+        let piece = options.memory / 2 / u64::from(options.threads.max(1)) / BLOCK_SIZE as u64;
+        let piece = piece.clamp(*PIECE.start(), *PIECE.end()) as u32;
+        let mut plan = Self { piece, ..Self::default() };
         let mut forks: Vec<ForkKey> = replay.changed_forks().copied().collect();
         forks.sort_unstable_by_key(|(relation, fork)| (*relation, *fork as u8));
         for key in forks {
@@ -173,7 +181,7 @@ impl Plan {
         let before = self.pieces.len();
         let mut at = blocks.start;
         while let Some(changed) = replay.next_changed(&key, at).filter(|next| *next < blocks.end) {
-            at = blocks.end.min(changed.saturating_add(PIECE));
+            at = blocks.end.min(changed.saturating_add(self.piece));
             self.pieces.push(Piece { segment: number, blocks: changed..at });
         }
         if self.pieces.len() == before {

@@ -67,7 +67,7 @@ pub fn recover(
 
     let table = OpenFiles::writable(16, Arc::clone(files));
     let storage = Storage::for_writing(root, Layout::of(&control), &table, false);
-    let plan = Plan::new(&replay, &storage, files)?;
+    let plan = Plan::new(&replay, &storage, files, options)?;
     let removed = plan.removed;
     let work = Arc::new(Work::new(replay, plan, Arc::clone(files)));
     let total = work.plan.pieces.len();
