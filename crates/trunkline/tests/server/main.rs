@@ -54,6 +54,7 @@ mod new_log;
 mod oddities;
 mod page_history;
 mod patterns;
+mod prepared;
 mod redo;
 mod replay;
 mod segment_archive;
