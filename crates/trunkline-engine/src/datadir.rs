@@ -31,11 +31,13 @@ mod problem;
 mod replayed_files;
 mod sizes;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use trunkline_aio::facade::Arc;
 use trunkline_format::segment::tablespace_directory;
+use trunkline_format::wal::PreparedTransaction;
 use trunkline_format::{ClusterState, ControlFile, Oid};
 
 pub(crate) use self::control::CONTROL_NAME;
@@ -50,7 +52,7 @@ pub use self::pidfile::{Process, Server};
 pub use self::problem::{Problem, ProblemKind};
 use self::replayed_files::{Places, replay_list};
 pub(crate) use self::replayed_files::{fork_lengths, fork_of};
-use crate::replay::{Replay, ReplayOptions};
+use crate::replay::{PreparedSource, Replay, ReplayError, ReplayOptions, prepared_transactions};
 use crate::small_file;
 
 /// Options of [`DataDir::open`].
@@ -220,6 +222,28 @@ impl DataDir {
     /// it is read as it lies.
     pub fn replay(&self) -> Option<&Arc<Replay>> {
         self.replay.as_ref()
+    }
+
+    /// The XIDs of the transactions that are prepared and have not ended, at the end of the log if that was
+    /// replayed.
+    ///
+    /// # Errors
+    /// [`ReplayError`]: the folder of prepared transactions, or the commit log, can't be read.
+    pub fn prepared_xids(&self) -> Result<BTreeSet<u32>, ReplayError> {
+        Ok(self.prepared()?.into_keys().collect())
+    }
+
+    /// The transactions that are prepared and have not ended, as [`DataDir::prepared_xids`].
+    ///
+    /// # Errors
+    /// As for [`DataDir::prepared_xids`]; [`ReplayError::Prepared`].
+    pub fn prepared_transactions(&self) -> Result<Vec<PreparedTransaction>, ReplayError> {
+        let read = |(xid, source): (_, PreparedSource<'_>)| source.read(xid, self.control.version);
+        self.prepared()?.into_iter().filter_map(|entry| read(entry).transpose()).collect()
+    }
+
+    fn prepared(&self) -> Result<BTreeMap<u32, PreparedSource<'_>>, ReplayError> {
+        prepared_transactions(&self.path, &self.control, self.replay.as_deref())
     }
 
     /// Reasons to distrust results, most serious first.

@@ -26,6 +26,7 @@
 //! | `page_redo` | what does a record make of a page? |
 //! | `page_building` | what are the contents of these pages? |
 //! | `directory` | which of the files that `start` needs exist? |
+//! | `prepared` | which transactions are prepared at the end? |
 //!
 //! [`Replay`] is the result. `storage` gets pages and lengths from it, `transactions` gets statuses, and
 //! `catalog` gets relation maps.
@@ -43,6 +44,7 @@ mod page_chains;
 mod page_effect;
 mod page_redo;
 mod page_table;
+mod prepared;
 mod record_reader;
 mod replayed;
 mod report;
@@ -60,6 +62,7 @@ pub(crate) use self::page_building::RECORDS_MAX;
 pub use self::page_chains::ForkKey;
 pub use self::page_effect::{PageEffect, page_effects};
 pub use self::page_redo::{PageRedoError, RecordPlace};
+pub(crate) use self::prepared::{PreparedSource, prepared_transactions};
 pub use self::replayed::{PageRecords, Replay};
 pub use self::report::ReplayReport;
 pub use self::start::{Consistency, ReplayStart, Situation, StartError, TimelineTarget};

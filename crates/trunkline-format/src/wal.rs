@@ -52,6 +52,7 @@ mod locator;
 mod log_end;
 mod new_record;
 mod page_header;
+mod prepared_file;
 mod reader;
 mod record;
 pub mod redo;
@@ -77,6 +78,7 @@ pub use page_header::{
     LOG_PAGE_SIZE, LONG_HEADER_SIZE, LogIdentity, LogPageError, LogPageHeader, LongHeader,
     SHORT_HEADER_SIZE,
 };
+pub use prepared_file::PreparedFileError;
 pub use reader::{LogChunk, LogEvent, LogReader, LogRecord};
 pub use record::{
     BLOCK_ID_MAX, RECORD_HEADER_SIZE, RECORD_SIZE_MAX, Record, RecordError, RecordHeader,

@@ -69,13 +69,16 @@ pub(crate) fn report(dir: &DataDir) {
             message("warning", doubt);
         }
         message("note", replay.report());
-        match replay.prepared().count() {
-            0 => {}
-            1 => message("note", "1 prepared transaction has not ended; its changes are not shown"),
-            prepared => {
+        match dir.prepared_xids().map(|xids| xids.len()) {
+            Ok(0) => {}
+            Ok(1) => {
+                message("note", "1 prepared transaction has not ended; its changes are not shown");
+            }
+            Ok(prepared) => {
                 let text = "prepared transactions have not ended; their changes are not shown";
                 message("note", format_args!("{prepared} {text}"));
             }
+            Err(error) => message("warning", error),
         }
     }
 }

@@ -18,7 +18,7 @@ use super::status_writer::write_status_pages;
 use crate::control_writer::ControlWriter;
 use crate::datadir::{CONTROL_NAME, DataDirError, read_control_file};
 use crate::log_writer::{Lane, SegmentStore, check_marker};
-use crate::replay::{Replay, ReplayOptions};
+use crate::replay::{Replay, ReplayOptions, prepared_transactions};
 use crate::small_file;
 use crate::storage::{Layout, OpenFiles, Storage, WritableFiles};
 
@@ -48,7 +48,7 @@ pub fn recover(
         let wal_end = Replay::end_of_shutdown(root, &control)?;
         return Ok(Recovered { control, wal_end, report: None });
     };
-    refuse_unsupported(&replay)?;
+    refuse_unsupported(root, &control, &replay)?;
     if let Some(path) = replay.missing_status_page() {
         return Err(RecoveryError::StatusPageMissing { path });
     }
@@ -116,9 +116,13 @@ fn refuse_backup(root: &Path, control: &ControlFile) -> Result<(), RecoveryError
 }
 
 /// Our own clusters don't have these, so recovery doesn't implement them.
-fn refuse_unsupported(replay: &Replay) -> Result<(), RecoveryError> {
-    if replay.prepared().next().is_some() {
-        return Err(RecoveryError::Unsupported { what: "prepared transactions in its log" });
+fn refuse_unsupported(
+    root: &Path,
+    control: &ControlFile,
+    replay: &Replay,
+) -> Result<(), RecoveryError> {
+    if !prepared_transactions(root, control, Some(replay))?.is_empty() {
+        return Err(RecoveryError::Unsupported { what: "prepared transactions" });
     }
     if replay.has_relation_maps() {
         return Err(RecoveryError::Unsupported { what: "changes of relation maps in its log" });

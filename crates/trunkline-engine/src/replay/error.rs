@@ -129,6 +129,14 @@ pub enum ReplayError {
         /// The copy.
         database: Oid,
     },
+    /// The file of a prepared transaction is damaged.
+    #[error("\"{}\" is not the file of a prepared transaction: {reason}", path.display())]
+    Prepared {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The list of changed pages doesn't fit into memory.
     #[error(
         "the pages and statuses that {read} of log change take {needed} bytes of memory without their \

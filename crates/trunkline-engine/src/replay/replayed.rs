@@ -7,7 +7,7 @@ use trunkline_aio::clock;
 use trunkline_aio::facade::atomic::AtomicBool;
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::transam::Slru;
-use trunkline_format::wal::{PreparedTransaction, SegmentName, SegmentSize};
+use trunkline_format::wal::{SegmentName, SegmentSize};
 use trunkline_format::{BlockNo, ClusterState, ControlFile, Lsn, Oid, PageBytes, PageHeader};
 
 use super::directory::Directory;
@@ -157,11 +157,6 @@ impl Replay {
     /// The tablespaces in `tablespace_map`, and where they are.
     pub fn tablespaces(&self) -> &[(Oid, PathBuf)] {
         &self.tablespaces
-    }
-
-    /// Transactions that were prepared and have not ended, as far as the log says.
-    pub fn prepared(&self) -> impl Iterator<Item = &PreparedTransaction> {
-        self.found.prepared.values()
     }
 
     /// The relation map of a database, if the log has replaced it. Database 0 is `global`.

@@ -40,6 +40,8 @@ pub(super) struct Scanned {
     pub(super) statuses: StatusPages,
     /// The counters at the end.
     pub(super) checkpoint: Checkpoint,
+    /// The next XID at the checkpoint where the scan starts, with its epoch.
+    pub(super) first_next_xid: u64,
     /// Relation maps that were replaced, by database and tablespace.
     pub(super) maps: Map<(Oid, Oid), Vec<u8>>,
     /// Transactions that were prepared and have not ended, by number.
@@ -75,6 +77,7 @@ pub(super) fn scan(
             chains: PageChains::default(),
             statuses: StatusPages::new(root, control.version, checkpoint),
             checkpoint,
+            first_next_xid: checkpoint.next_xid,
             maps: Map::default(),
             prepared: BTreeMap::new(),
             hints_are_logged: control.checksums() || control.wal_log_hints,

@@ -102,6 +102,19 @@ impl StatusPages {
         Ok(())
     }
 
+    /// The status of a transaction.
+    pub(super) fn status(&self, xid: u32) -> Result<XidStatus, ReplayError> {
+        let place = commit_log::place(xid);
+        let byte = match self.get(Slru::CommitLog, place.page) {
+            Some(page) => page.get(place.byte).copied(),
+            None => {
+                let (path, offset) = self.place(Slru::CommitLog, place.page);
+                read(&path, offset)?.and_then(|page| page.get(place.byte).copied())
+            }
+        };
+        Ok(XidStatus::in_byte(byte.unwrap_or_default(), xid))
+    }
+
     /// Creates a multixact.
     pub(super) fn create(&mut self, multixact: &Multixact) -> Result<(), ReplayError> {
         let Multixact { multi, first_member, members } = multixact;
@@ -230,14 +243,13 @@ mod tests {
         let mut pages = StatusPages::new(root.path(), PgVersion::V18, start(0, 0));
         pages.set_status(1001, XidStatus::Aborted).expect("set");
         pages.set_status(40_000, XidStatus::Committed).expect("set");
-        let status = |xid: u32| {
-            let place = commit_log::place(xid);
-            let page = pages.get(Slru::CommitLog, place.page).expect("changed");
-            XidStatus::in_byte(page[place.byte], xid)
-        };
-        let found = [1000, 1001, 1002, 40_000, 40_001].map(status);
+        let status = |pages: &StatusPages, xid| pages.status(xid).expect("read");
+        let found = [1000, 1001, 1002, 40_000, 40_001, 70_000].map(|xid| status(&pages, xid));
         use XidStatus::*;
-        assert_eq!(found, [Committed, Aborted, Committed, Committed, InProgress]);
+        assert_eq!(found, [Committed, Aborted, Committed, Committed, InProgress, InProgress]);
+        // Without changes, they are those of the file.
+        let pages = StatusPages::new(root.path(), PgVersion::V18);
+        assert_eq!([1001, 40_000].map(|xid| status(&pages, xid)), [Committed, InProgress]);
     }
 
     /// 32,768 transactions are on a page.

@@ -30,6 +30,7 @@ mod jobs;
 mod multixacts;
 mod polled;
 mod pool;
+mod prepared;
 mod prewarm;
 mod replayed_cluster;
 mod replayed_damage;

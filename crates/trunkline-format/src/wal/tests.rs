@@ -7,6 +7,7 @@ mod effects;
 mod ends;
 mod images;
 mod new_records;
+mod prepared_files;
 mod reading;
 mod redo_damage;
 mod redo_images;

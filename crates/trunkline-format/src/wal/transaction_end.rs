@@ -175,6 +175,8 @@ pub struct PreparedTransaction {
     pub xid: u32,
     /// Its database.
     pub database: Oid,
+    /// The role that has prepared it.
+    pub owner: Oid,
     /// Its name.
     pub gid: Vec<u8>,
     /// Microseconds since 2000.
@@ -209,7 +211,12 @@ impl PreparedTransaction {
         if record.header().operation() & 0x70 != Self::OPERATION {
             return None;
         }
-        let all = Fields::of(record.main_data());
+        Self::decode(record.main_data(), version)
+    }
+
+    /// Decodes the data of a prepare record, which a file in `pg_twophase` has too. `None` if it is too short.
+    pub(super) fn decode(data: &[u8], version: PgVersion) -> Option<Self> {
+        let all = Fields::of(data);
         let count = |at| all.skip_to(at).count();
         let gid_length = usize::from(all.skip_to(54).u16()?);
         let mut fields = all.skip_to(Self::FIXED);
@@ -231,6 +238,7 @@ impl PreparedTransaction {
         Some(Self {
             xid: all.skip_to(8).u32()?,
             database: Oid(all.skip_to(12).u32()?),
+            owner: Oid(all.skip_to(24).u32()?),
             gid,
             time: all.skip_to(16).i64()?,
             subxids,

@@ -1,13 +1,14 @@
 //! Rows of statistics about what doesn't happen here: writing, replication, recovery. What has no row in
 //! a server that does nothing has none here, and counts are 0.
 //!
-//! What was left behind in the data directory is looked for: prepared transactions, replication slots
-//! and the progress of replication. If there is any, the functions about them are refused.
+//! What was left behind in the data directory is looked for. Prepared transactions are shown. If there are replication
+//! slots, or progress of replication, the functions about them are refused.
 
 use std::fs;
 use std::io;
 
 use arrow_array::ArrayRef;
+use trunkline_engine::replay::ReplayError;
 use trunkline_format::text_output::Type;
 use trunkline_sql::catalog::{ObjectName, oids};
 use trunkline_sql::functions::Argument;
@@ -90,15 +91,48 @@ impl SessionFunctions {
         Ok(rows.finish())
     }
 
-    /// No rows, if nothing is in a directory of the data directory. `what` would be.
-    pub(super) fn none_in(&self, directory: &str, what: &str) -> Result<Vec<ArrayRef>, SqlError> {
-        let path = self.instance.cluster().dir().path().join(directory);
+    /// `pg_prepared_xact()`.
+    pub(super) fn prepared_transactions(&self) -> Result<Vec<ArrayRef>, SqlError> {
+        let mut rows = RowBuilder::new(&[
+            Carrier::UInt32,
+            Carrier::Text,
+            Carrier::Int64,
+            Carrier::UInt32,
+            Carrier::UInt32,
+        ]);
+        let all = self.instance.cluster().dir().prepared_transactions().map_err(|error| {
+            let state = match error {
+                ReplayError::Prepared { .. } => SqlState::DATA_CORRUPTED,
+                _ => SqlState::IO_ERROR,
+            };
+            SqlError::new(state, error.to_string())
+        })?;
+        for one in all {
+            let gid = String::from_utf8(one.gid).map_err(|_| {
+                let text =
+                    "a prepared transaction whose name isn't UTF-8 is not supported by trunkline";
+                SqlError::unsupported(text)
+            })?;
+            rows.push(&[
+                Value::Oid(one.xid),
+                Value::Text(gid),
+                Value::Time(one.time),
+                Value::Oid(one.owner.0),
+                Value::Oid(one.database.0),
+            ])?;
+        }
+        Ok(rows.finish())
+    }
+
+    /// `pg_get_replication_slots()`.
+    pub(super) fn replication_slots(&self) -> Result<Vec<ArrayRef>, SqlError> {
+        let path = self.instance.cluster().dir().path().join("pg_replslot");
         let is_empty = match fs::read_dir(&path) {
             Ok(mut entries) => entries.next().is_none(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
             Err(error) => return Err(unreadable(&path, &error)),
         };
-        self.none_if(is_empty, what)
+        self.none_if(is_empty, "a replication slot")
     }
 
     /// `pg_show_replication_origin_status()`.

@@ -2,11 +2,15 @@
 //! same settings.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
+use trunkline_engine::datadir::{DataDir, OpenOptions};
+use trunkline_engine::replay::ReplayOptions;
 use trunkline_sql::catalog::Addresses;
 
 use crate::cluster::runtime;
-use crate::sessions::{open, open_on, open_with, run};
+use crate::server::{Server, servers};
+use crate::sessions::{open, open_in, open_on, open_with, run};
 
 /// What PostgreSQL 18 shows: name, unit, context, type, smallest and largest value, words and category
 /// of each setting.
@@ -277,4 +281,33 @@ fn extensions_are_those_installed_and_those_built_in() {
         let expected = "1.1\tf\tf\tt\tf\tpg_catalog\t\\N|1.0\tt\t\\N\t\\N\tf\tpg_catalog\t\\N";
         assert_eq!(run(&mut session, sql).await, expected);
     });
+}
+
+/// After a crash, the first is in a file, and the last one only in the log.
+#[test]
+fn prepared_transactions_are_those_that_the_server_has() {
+    let sql = "select transaction, gid, prepared at time zone 'UTC', owner, database \
+               from pg_prepared_xacts order by gid";
+    for bin in servers() {
+        let server = Server::start(&bin, &[("checkpoint_timeout", "1h")]);
+        let prepare = |gid: &str| {
+            let script = format!("begin; insert into t values (1); prepare transaction '{gid}'");
+            server.script("postgres", &script, false);
+        };
+        server.sql("postgres", "create table t (i int)");
+        ["first", "ended"].iter().for_each(|gid| prepare(gid));
+        server.sql("postgres", "checkpoint");
+        prepare("last");
+        server.sql("postgres", "commit prepared 'ended'");
+        let expected = String::from_utf8(server.sql("postgres", sql)).expect("text");
+        let stopped = server.stop_at_once();
+        runtime().block_on(async {
+            let replay = ReplayOptions::new(PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
+            let dir = DataDir::open_replayed(&stopped.data(), OpenOptions::default(), &replay);
+            let mut session = open_in(dir.expect("replayed"), "postgres", &[], &[]).await;
+            let found = run(&mut session, sql).await;
+            assert_eq!(found, expected.trim().replace('\n', "|"), "{}", bin.display());
+            assert_eq!(found.split('|').count(), 2, "{found}");
+        });
+    }
 }

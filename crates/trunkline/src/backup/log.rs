@@ -76,6 +76,8 @@ fn finding(error: &DataDirError) -> Option<Finding> {
             | ReplayError::CopiedDatabase { .. }
             | ReplayError::TooEarly { .. }
             | ReplayError::NotReached { .. }
+            // No replay needs these files.
+            | ReplayError::Prepared { .. }
             | ReplayError::NoPast => None,
             ReplayError::Start(_) | ReplayError::Label { .. } => {
                 Some(Finding::new(Path::new("backup_label"), "label", source))

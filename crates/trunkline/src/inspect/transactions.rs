@@ -6,7 +6,6 @@
 //! everywhere in PostgreSQL.
 
 use std::fmt::Display;
-use std::fs;
 
 use serde::Serialize;
 use trunkline_aio::facade::Arc;
@@ -131,7 +130,7 @@ pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failu
     // After a crash, `next` may be too low, because more transactions may have started after the
     // checkpoint that recorded it.
     let next_is_exact = dir.control().is_clean();
-    let prepared = prepared_transactions(&dir);
+    let prepared = dir.prepared_xids().map_err(Failure::cannot_run)?;
     for &xid in &args.xids {
         if next_is_exact && xid >= FIRST_NORMAL_XID && !precedes(xid, next) {
             let text = format!("transaction {xid} does not exist yet; the next one is {next}");
@@ -175,18 +174,6 @@ pub(super) fn clog(context: &Context<'_>, args: &ClogArgs) -> Result<Exit, Failu
 fn unknown(error: &TransactionError, exit: &mut Exit) -> String {
     *exit = Exit::Findings;
     plain(error)
-}
-
-/// Lists the prepared transactions that have a file in `pg_twophase`. The last eight hex digits of
-/// the file name are the transaction id. Since PostgreSQL 17, the name starts with the epoch.
-fn prepared_transactions(dir: &DataDir) -> Vec<u32> {
-    let entries = fs::read_dir(dir.path().join("pg_twophase")).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let number = |name: String| {
-        let low = name.get(name.len().checked_sub(8)?..)?;
-        u32::from_str_radix(low, 16).ok()
-    };
-    names.filter_map(number).collect()
 }
 
 #[derive(Serialize)]

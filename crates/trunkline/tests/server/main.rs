@@ -55,6 +55,7 @@ mod new_log;
 mod oddities;
 mod page_history;
 mod patterns;
+mod prepared;
 mod redo;
 mod replay;
 mod segment_archive;
