@@ -72,7 +72,7 @@ pub(crate) fn prepared_transactions<'r>(
     let (statuses, next) = match replay {
         Some(replay) => (&replay.found.statuses, replay.found.first_next_xid),
         None => {
-            of_files = StatusPages::new(root, control.version);
+            of_files = StatusPages::new(root, control.version, control.checkpoint);
             (&of_files, control.checkpoint.next_xid)
         }
     };

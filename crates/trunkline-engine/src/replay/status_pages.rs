@@ -248,7 +248,7 @@ mod tests {
         use XidStatus::*;
         assert_eq!(found, [Committed, Aborted, Committed, Committed, InProgress, InProgress]);
         // Without changes, they are those of the file.
-        let pages = StatusPages::new(root.path(), PgVersion::V18);
+        let pages = StatusPages::new(root.path(), PgVersion::V18, start(0, 0));
         assert_eq!([1001, 40_000].map(|xid| status(&pages, xid)), [Committed, InProgress]);
     }
 
