@@ -4,10 +4,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use trunkline_engine::datadir::{DataDir, OpenOptions};
+use trunkline_engine::writable_cluster::WritableCluster;
 use trunkline_format::Oid;
 use trunkline_format::wal::resource_manager::number;
 
 use crate::replayed_cluster::{Crashed, Open};
+use crate::writable_cluster::options;
 
 /// Operations of transactions. The last two have the flag that other fields follow.
 const PREPARE: u8 = 0x10;
@@ -48,7 +50,8 @@ fn xids(dir: &DataDir) -> Vec<u32> {
 
 #[test]
 fn prepared_transactions_are_those_of_the_end_of_the_log() {
-    let [in_log, ended_in_log, unknown] = [801, 802, 803];
+    // The start knows none of these, and the log has the last two.
+    let [unknown, in_log, ended_in_log] = [700, 801, 802];
     let (crashed, xids_before) = Crashed::new(&[], |open| {
         let table = open.fill((Oid(1663), Oid(1)));
         let begun = [(); 4].map(|()| open.session.begin().expect("begun").xid());
@@ -81,8 +84,8 @@ fn prepared_transactions_are_those_of_the_end_of_the_log() {
         assert_eq!(found.time, 0x1_1234_5678);
     }
     // As it lies, the files say what they said at the checkpoint.
-    let options = OpenOptions { as_it_lies: true, ..OpenOptions::default() };
-    let files = DataDir::open(&crashed.data, options).expect("opened");
+    let as_it_lies = OpenOptions { as_it_lies: true, ..OpenOptions::default() };
+    let files = DataDir::open(&crashed.data, as_it_lies).expect("opened");
     assert_eq!(xids(&files), [in_file, committed, rolled_back, in_both]);
 
     // Only the name is needed for the list.
@@ -98,4 +101,8 @@ fn prepared_transactions_are_those_of_the_end_of_the_log() {
     assert!(error.ends_with("it begins with 0x00000000, expected 0x57F94534"), "{error}");
     fs::remove_dir_all(crashed.data.join("pg_twophase")).expect("removed");
     assert_eq!(xids(&dir), [in_both, in_log]);
+    // Our recovery would have to write their files.
+    let refused = WritableCluster::open(&crashed.data, &options(&crashed.data), |_| {}).err();
+    let error = refused.expect("refused").to_string();
+    assert!(error.contains("the cluster has prepared transactions"), "{error}");
 }

@@ -32,6 +32,7 @@ fn expected(effect: &Effect<'_>) -> (&'static str, Vec<String>) {
             let first = format!("max_connections={first} ");
             ("parameters", vec![first, format!("max_locks_per_xact={last} ")])
         }
+        Effect::FullPageWrites(is_on) => ("full page writes", vec![is_on.to_string()]),
         Effect::EndOfRecovery { timeline, previous_timeline } => {
             ("end of recovery", vec![format!("tli {timeline}; prev tli {previous_timeline}")])
         }
