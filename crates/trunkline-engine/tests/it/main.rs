@@ -33,6 +33,7 @@ mod pool;
 mod prewarm;
 mod replayed_cluster;
 mod replayed_damage;
+mod replayed_prewarm;
 mod storage;
 mod storage_table;
 mod tables;

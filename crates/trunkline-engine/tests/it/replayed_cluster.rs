@@ -25,33 +25,33 @@ use crate::jobs::{OPTIONS, instance, page, verified};
 use crate::writable_cluster::{create, insert, new_table, new_table_in, open};
 
 const TABLESPACE: Oid = Oid(16_999);
-const DATABASE: Oid = Oid(5);
+pub(crate) const DATABASE: Oid = Oid(5);
 
 /// The directory of the database, in that of the tablespace.
 const BELOW: &str = "PG_18_202506291/5";
 
 /// Operations of storage, of databases, and of the WAL itself.
 const CREATE: u8 = 0x10;
-const TRUNCATE: u8 = 0x20;
-const DROP_DATABASE: u8 = 0x20;
-const FULL_PAGE_IMAGE: u8 = 0xB0;
+pub(crate) const TRUNCATE: u8 = 0x20;
+pub(crate) const DROP_DATABASE: u8 = 0x20;
+pub(crate) const FULL_PAGE_IMAGE: u8 = 0xB0;
 
 /// A cluster that is open for writing.
-struct Open {
-    session: WriteSession,
+pub(crate) struct Open {
+    pub(crate) session: WriteSession,
     // Dropped last.
     cluster: WritableCluster,
 }
 
 /// The directory of a cluster that was not shut down.
-struct Crashed {
+pub(crate) struct Crashed {
     folder: TempDir,
-    data: PathBuf,
+    pub(crate) data: PathBuf,
 }
 
 impl Crashed {
     /// Opens a new cluster with these directories, changes it, and loses what is not in its WAL.
-    fn new<T>(directories: &[&str], change: impl FnOnce(&mut Open) -> T) -> (Self, T) {
+    pub(crate) fn new<T>(directories: &[&str], change: impl FnOnce(&mut Open) -> T) -> (Self, T) {
         let folder = tempfile::tempdir().expect("a folder");
         let data = folder.path().join("data");
         create(&data);
@@ -64,7 +64,7 @@ impl Crashed {
         (Self { folder, data }, changed)
     }
 
-    fn open(&self) -> DataDir {
+    pub(crate) fn open(&self) -> DataDir {
         let options = ReplayOptions::new(self.folder.path().to_owned());
         DataDir::open_replayed(&self.data, OpenOptions::default(), &options).expect("replayed")
     }
@@ -85,7 +85,7 @@ impl Crashed {
 
 impl Open {
     /// A table with rows in several blocks.
-    fn fill(&mut self, place: (Oid, Oid)) -> RelationLocator {
+    pub(crate) fn fill(&mut self, place: (Oid, Oid)) -> RelationLocator {
         let locator = new_table_in(&mut self.session, place);
         let mut writer = HeapWriter::new(self.session.relation(locator));
         insert(&mut self.session, &mut writer, 0..300);
@@ -93,7 +93,7 @@ impl Open {
     }
 
     /// Deletes the first row of a table. The record is durable, and so are those before it.
-    fn delete_first(&mut self, locator: RelationLocator) {
+    pub(crate) fn delete_first(&mut self, locator: RelationLocator) {
         let mut writer = HeapWriter::new(self.session.relation(locator));
         let transaction = self.session.begin().expect("begun");
         let tid = Tid { block: 0, item: 1 };
@@ -102,7 +102,7 @@ impl Open {
     }
 
     /// Inserts a record that makes no difference for the engine.
-    fn insert(&mut self, record: &NewRecord<'_>) {
+    pub(crate) fn insert(&mut self, record: &NewRecord<'_>) {
         let log = self.cluster.log();
         let mut room = log.room(self.session.backend().session(), 1, 10_000).expect("room");
         let mut inserter = Inserter::new(log).expect("an inserter");
@@ -110,7 +110,7 @@ impl Open {
     }
 
     /// Inserts a record with these numbers.
-    fn insert_words(&mut self, manager: u8, operation: u8, words: &[u32]) {
+    pub(crate) fn insert_words(&mut self, manager: u8, operation: u8, words: &[u32]) {
         let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let data: &[&[u8]] = &[&data];
         let info = operation | NewRecord::CHANGES_FILES;
@@ -118,11 +118,11 @@ impl Open {
     }
 }
 
-fn words(locator: RelationLocator) -> [u32; 3] {
+pub(crate) fn words(locator: RelationLocator) -> [u32; 3] {
     [locator.tablespace.0, locator.database.0, locator.relfilenode]
 }
 
-fn relation(dir: &DataDir, locator: RelationLocator, fork: Fork) -> Relation {
+pub(crate) fn relation(dir: &DataDir, locator: RelationLocator, fork: Fork) -> Relation {
     let files = OpenFiles::kernel(&instance(MethodKind::Sync), 8);
     Storage::of_datadir(dir, &files, false).relation(locator, fork)
 }
