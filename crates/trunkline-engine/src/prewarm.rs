@@ -8,6 +8,9 @@
 //!     prefetch  posix_fadvise ──▶ in the page cache, at some later time    (advice)
 //! ```
 //!
+//! If a directory is read through its log, the pool gets the pages as of the end of the log, also those that are
+//! in no file yet. The kernel's cache gets the part of them that is in files.
+//!
 //! The `read` and `prefetch` modes always read through the page cache, even if `io_direct` is set,
 //! because direct reads would not leave anything in the cache.
 //!
@@ -32,5 +35,5 @@ pub use self::buffer::into_pool;
 pub use self::cache::prewarm;
 pub use self::pool_report::{BufferOptions, BufferReport};
 pub use self::report::{Failures, PrewarmReport, Unchecked, cached_part};
-pub use self::selection::{Choice, SelectError, Selection, select};
+pub use self::selection::{Choice, SelectError, Selection, View, select};
 pub use self::target::Target;

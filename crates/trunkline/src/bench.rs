@@ -31,7 +31,7 @@ use trunkline_engine::Engine;
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::file_scan::ReadOptions;
 use trunkline_engine::job::Observer;
-use trunkline_engine::prewarm::{Choice, select};
+use trunkline_engine::prewarm::{Choice, View, select};
 use trunkline_engine::settings::Settings;
 use trunkline_format::{BLOCK_SIZE, Fork};
 use trunkline_measure::{
@@ -271,7 +271,9 @@ fn table_of_cluster(
     let FileSelection::Listed(chosen) = chosen else {
         return Err(Failure::usage("the table must be a single relation"));
     };
-    let selection = select(dir, &Choice { names: chosen, ..Choice::default() })?;
+    // The runs drop the table's files from the cache.
+    let choice = Choice { view: View::InFiles, names: chosen, ..Choice::default() };
+    let selection = select(dir, &choice)?;
     let targets = selection.targets.into_iter().filter(|target| target.fork == Fork::Main);
     let targets: Vec<_> = targets.collect();
     let [target] = &targets[..] else {

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use trunkline_engine::datadir::{DataDir, Problem, ProblemKind};
-use trunkline_engine::prewarm::{Choice, Selection, select};
+use trunkline_engine::prewarm::{Choice, Selection, View, select};
 use trunkline_format::Fork;
 
 use crate::data_dir::{self, moved_tablespace_hint, relative};
@@ -89,8 +89,13 @@ pub(crate) fn run(context: &Context<'_>, args: &PrewarmArgs) -> Result<Exit, Fai
         }
     }
     let dir = data_dir::open(context)?;
+    let view = match args.mode {
+        Mode::Buffer => View::EndOfLog,
+        Mode::Read | Mode::Prefetch => View::InFiles,
+    };
+    let Choice { names, database, .. } = Choice::default();
     let mut choice =
-        Choice { fork: args.fork, first: args.first, last: args.last, ..Choice::default() };
+        Choice { view, names, database, fork: args.fork, first: args.first, last: args.last };
     let files = FileSelection::resolve(&dir, settings, &args.database, &args.names, args.fork)?;
     let selection = match files {
         // We can't pass an empty list to `select`, because that means everything.

@@ -7,6 +7,9 @@
 //! report what we know: the program's name, and whether its working directory is the data
 //! directory.
 //!
+//! A process that was killed, but whose parent hasn't asked for its exit status yet, is a zombie. It still
+//! has its process id, but it does nothing anymore, so we count it as gone.
+//!
 //! PostgreSQL's `CreateLockFile` also uses `kill(pid, 0)` for this. Like PostgreSQL, we ignore our
 //! own process id and our parent's, because neither can belong to a server. PostgreSQL also checks
 //! the shared memory segment recorded on a later line of the file, but we don't.
@@ -161,15 +164,33 @@ impl fmt::Display for Process {
 /// process exists but belongs to another user; only `ESRCH` means that it doesn't exist. PostgreSQL
 /// treats `EPERM` as a stale file, because a competing server would be running as the same user. We
 /// can't do that, because we may be running as a different user than the server.
+///
+/// A zombie exists, but isn't alive. If we can't read its state, we assume that it's alive.
 fn is_alive(pid: u32) -> bool {
-    match i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        Some(pid) => !matches!(test_kill_process(pid), Err(Errno::SRCH)),
-        None => false,
-    }
+    let Some(raw) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
+    let exists = !matches!(test_kill_process(raw), Err(Errno::SRCH));
+    exists && !fs::read(format!("/proc/{pid}/stat")).is_ok_and(|stat| has_ended(&stat))
+}
+
+/// Whether a process has ended according to its `/proc/PID/stat`: it is a zombie (`Z`) or dead (`X`), and
+/// all of its threads are. The first thread of a program can end before the others, which may still write.
+fn has_ended(stat: &[u8]) -> bool {
+    // The second field is the program's name in parentheses, which can contain anything.
+    let Some(name_end) = stat.iter().rposition(|&byte| byte == b')') else { return false };
+    let mut fields =
+        stat.get(name_end + 1..).unwrap_or_default().split(u8::is_ascii_whitespace).skip(1);
+    let state = fields.next();
+    // The state is field 3 of proc_pid_stat(5), and the number of threads is field 20.
+    let threads = fields.nth(20 - 4);
+    matches!(state, Some(b"Z" | b"X")) && matches!(threads, Some(b"0" | b"1"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+
     use super::*;
 
     fn check(content: &str, expected: &str) {
@@ -213,5 +234,39 @@ mod tests {
     fn the_first_process_is_alive() {
         let server = Server::from_bytes(Path::new("/nowhere"), b"1\n/data\n1700000000\n");
         assert!(server.is_running(), "{server}");
+    }
+
+    #[test]
+    fn a_zombie_is_gone() {
+        // It ends when its input does.
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("started");
+        let line = format!("{}\n/data\n", child.id());
+        let server = || Server::from_bytes(Path::new("/nowhere"), line.as_bytes());
+        assert!(server().is_running(), "{}", server());
+        drop(child.stdin.take());
+        // Waits for its end, and leaves it a zombie.
+        let id = WaitId::Pid(Pid::from_child(&child));
+        waitid(id, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).expect("waited");
+        let found = server();
+        child.wait().expect("reaped");
+        assert!(matches!(found, Server::Stale(_)), "{found}");
+    }
+
+    #[test]
+    fn states_of_processes() {
+        let stat = |name: &str, state: &str, threads: u32| {
+            let zeros = "0 ".repeat(16);
+            has_ended(format!("77 ({name}) {state} {zeros}{threads} 0 5671457\n").as_bytes())
+        };
+        for state in ["R", "S", "D", "T", "t", "I"] {
+            assert!(!stat("postgres", state, 1), "{state}");
+        }
+        assert!(stat("postgres", "Z", 1) && stat("postgres", "X", 0));
+        // Another thread of the program is still alive.
+        assert!(!stat("trunkline", "Z", 2) && !stat("trunkline", "Z", 12));
+        assert!(stat("a) S (b", "Z", 1) && !stat(") Z 0 (", "S", 1));
+        for odd in ["", "77", "77 (postgres)", "77 (postgres) Z", "77 postgres Z 0"] {
+            assert!(!has_ended(odd.as_bytes()), "{odd}");
+        }
     }
 }

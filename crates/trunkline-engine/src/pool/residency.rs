@@ -8,7 +8,7 @@
 use super::descriptor::flag;
 use super::manager::BufferManager;
 use super::tag::BufferTag;
-use crate::storage::{Relation, StorageError};
+use crate::storage::{Located, Relation, StorageError};
 use std::io;
 use std::ops::Range;
 use trunkline_aio::{File, is_residency_known, resident_blocks, sampled_blocks};
@@ -92,12 +92,20 @@ impl BufferManager {
         let mut counts = RelationResidency { blocks: all, ..Default::default() };
         let mut first = blocks.start;
         while first < blocks.end {
-            let file = relation.locate_file(first)?.file;
             let in_segment = first % SEGMENT_BLOCKS;
             let end = blocks.end.min((first - in_segment).saturating_add(SEGMENT_BLOCKS));
             let part = in_segment..in_segment + (end - first);
-            let cached = resident_blocks(&file, BLOCK_SIZE, part);
-            let cached = cached.map_err(|source| look_failed(&file, source))?;
+            let cached = match relation.locate_file(first) {
+                Ok(Located { file, .. }) => resident_blocks(&file, BLOCK_SIZE, part)
+                    .map_err(|source| look_failed(&file, source))?,
+                // A server hasn't created the file yet, and the pages are in the log.
+                Err(StorageError::SegmentMissing { .. })
+                    if relation.storage().replay().is_some() =>
+                {
+                    Vec::new()
+                }
+                Err(error) => return Err(error),
+            };
             for (block, at) in (first..end).zip(0..) {
                 let pool = self.peek(tag.at(block)).is_some_and(|state| state.has(flag::VALID));
                 let cache = cached.get(at).copied().unwrap_or(false);

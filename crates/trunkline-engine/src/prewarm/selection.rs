@@ -6,9 +6,10 @@
 //! no names are given, all forks of all relations are selected.
 //!
 //! We determine the block ranges from the directory listing. If a segment in the middle is missing,
-//! we still select the segments before and after it.
+//! we still select the segments before and after it. If the directory is read through its log, the
+//! listing depends on how the blocks will be read ([`View`]).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use thiserror::Error;
@@ -18,9 +19,23 @@ use super::target::Target;
 use crate::datadir::{DataDir, FileEntry, FileList, Problem};
 use crate::storage::RelationLocator;
 
+/// Which blocks a relation has, if the directory is read through its log. If not, all views are the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum View {
+    /// Those that it has at the end of the log. They can be read through the pool.
+    #[default]
+    EndOfLog,
+    /// Those of them that are in its files. Only these can be read into the kernel's cache.
+    InFiles,
+    /// All that are in its files, even if the log removes them.
+    OnDisk,
+}
+
 /// The user's request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
+    /// The files to choose from.
+    pub view: View,
     /// Relations and files. If there are none, everything is selected.
     pub names: Vec<PathBuf>,
     /// If no names are given, selects only this database's files.
@@ -126,8 +141,7 @@ impl SelectError {
 /// # Errors
 /// See [`SelectError`]. The error is for the first name or block number that is not valid.
 pub fn select(dir: &DataDir, choice: &Choice) -> Result<Selection, SelectError> {
-    // Only what is on disk can be read into a cache.
-    let list = dir.files_on_disk();
+    let list = list(dir, choice.view);
     let has_range = choice.first.is_some() || choice.last.is_some();
     if choice.names.is_empty() {
         if has_range {
@@ -157,6 +171,24 @@ pub fn select(dir: &DataDir, choice: &Choice) -> Result<Selection, SelectError> 
     targets.iter_mut().try_for_each(|target| narrow(target, choice))?;
     let problems = list.problems.into_iter().filter(|problem| is_about(problem, &targets));
     Ok(Selection { problems: problems.collect(), targets })
+}
+
+/// Lists the files that have blocks to select.
+fn list(dir: &DataDir, view: View) -> FileList {
+    if dir.replay().is_none() || view == View::OnDisk {
+        return dir.files_on_disk();
+    }
+    let mut list = dir.relation_files();
+    if view == View::InFiles {
+        let on_disk = dir.files_on_disk().files.into_iter().map(|file| (file.path, file.bytes));
+        let on_disk: BTreeMap<PathBuf, u64> = on_disk.collect();
+        list.files.retain_mut(|file| {
+            let in_file = on_disk.get(&file.path);
+            file.bytes = in_file.map_or(0, |&bytes| bytes.min(file.bytes));
+            in_file.is_some()
+        });
+    }
+    list
 }
 
 /// Parses the numbers in `5/16384` or `1663/5/16384`. Returns `None` if the name must be a path.

@@ -245,6 +245,10 @@ impl Relation {
             return Ok(PageOrigin::File { path: self.path(segment) });
         };
         if let ReplayedPlace::File { of, .. } = self.place(built, block)? {
+            // The caller knows an unlogged relation by its main fork, whose file may have such a block.
+            if of.fork() != self.fork() && block >= of.file_blocks()? {
+                return Err(self.missing(block));
+            }
             return Ok(PageOrigin::File { path: of.path(segment) });
         }
         let source = self.source(built)?;

@@ -34,6 +34,7 @@ mod prepared;
 mod prewarm;
 mod replayed_cluster;
 mod replayed_damage;
+mod replayed_prewarm;
 mod storage;
 mod storage_table;
 mod tables;

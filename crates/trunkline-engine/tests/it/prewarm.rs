@@ -73,7 +73,7 @@ fn forks_and_block_numbers() {
     let dir = fake.open().expect("opened");
     let blocks = |name: &str, fork, first, last| {
         let names = if name.is_empty() { vec![] } else { vec![name.into()] };
-        let selection = select(&dir, &Choice { names, database: None, fork, first, last });
+        let selection = select(&dir, &Choice { names, fork, first, last, ..Choice::default() });
         let selection = selection.map_err(|error| error.to_string())?;
         Ok::<u64, String>(selection.targets.iter().map(|target| target.blocks()).sum())
     };

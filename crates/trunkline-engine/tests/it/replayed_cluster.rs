@@ -25,16 +25,16 @@ use crate::jobs::{OPTIONS, instance, page, verified};
 use crate::writable_cluster::{create, insert, new_table, new_table_in, open};
 
 const TABLESPACE: Oid = Oid(16_999);
-const DATABASE: Oid = Oid(5);
+pub(crate) const DATABASE: Oid = Oid(5);
 
 /// The directory of the database, in that of the tablespace.
 const BELOW: &str = "PG_18_202506291/5";
 
 /// Operations of storage, of databases, and of the WAL itself.
 const CREATE: u8 = 0x10;
-const TRUNCATE: u8 = 0x20;
-const DROP_DATABASE: u8 = 0x20;
-const FULL_PAGE_IMAGE: u8 = 0xB0;
+pub(crate) const TRUNCATE: u8 = 0x20;
+pub(crate) const DROP_DATABASE: u8 = 0x20;
+pub(crate) const FULL_PAGE_IMAGE: u8 = 0xB0;
 
 /// A cluster that is open for writing.
 pub(crate) struct Open {
@@ -102,7 +102,7 @@ impl Open {
     }
 
     /// Inserts a record that makes no difference for the engine.
-    fn insert(&mut self, record: &NewRecord<'_>) {
+    pub(crate) fn insert(&mut self, record: &NewRecord<'_>) {
         let log = self.cluster.log();
         let mut room = log.room(self.session.backend().session(), 1, 10_000).expect("room");
         let mut inserter = Inserter::new(log).expect("an inserter");
@@ -118,11 +118,11 @@ impl Open {
     }
 }
 
-fn words(locator: RelationLocator) -> [u32; 3] {
+pub(crate) fn words(locator: RelationLocator) -> [u32; 3] {
     [locator.tablespace.0, locator.database.0, locator.relfilenode]
 }
 
-fn relation(dir: &DataDir, locator: RelationLocator, fork: Fork) -> Relation {
+pub(crate) fn relation(dir: &DataDir, locator: RelationLocator, fork: Fork) -> Relation {
     let files = OpenFiles::kernel(&instance(MethodKind::Sync), 8);
     Storage::of_datadir(dir, &files, false).relation(locator, fork)
 }

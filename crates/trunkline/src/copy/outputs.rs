@@ -166,9 +166,9 @@ pub(super) fn file_names(tables: &[TableName<'_>], extension: &str) -> Vec<FileN
 /// The copy holds a file lock on the manifest, much as a PostgreSQL server locks its data
 /// directory. There is no process id in the file, so there can be no stale locks: the kernel
 /// releases the lock when the process ends, even if it is killed. The manifest describes the
-/// cluster, the database and all options that affect the contents of the files. If a directory has
-/// a different manifest, we refuse to use it, because it would otherwise end up with files from two
-/// different states of a cluster.
+/// cluster, its moment, the database and all options that affect the contents of the files. If a
+/// directory has a different manifest, we refuse to use it, because it would otherwise end up with
+/// files from two different states of a cluster.
 pub(super) struct CopyDirectory {
     _manifest: File,
 }
@@ -240,14 +240,20 @@ impl CopyDirectory {
 }
 
 /// Says what the copies in a directory with the manifest `found` are, other than `wanted`. A manifest
-/// begins with lines for the cluster, its last checkpoint and the database.
+/// begins with lines for the cluster, its last checkpoint and the database. The second line also says
+/// how the cluster was read: without its log, or with the log replayed to some place.
 fn difference(found: &[u8], wanted: &str) -> &'static str {
     let found = found.split(|&byte| byte == b'\n');
-    let mut lines = found.zip(wanted.lines().map(str::as_bytes));
-    match lines.position(|(found, wanted)| found != wanted) {
-        Some(0) => "of another cluster",
-        Some(1) => "from before a server ran on this cluster again",
-        Some(2) => "of another database",
+    let lines = found.zip(wanted.lines().map(str::as_bytes));
+    let is_replayed = |line: &[u8]| String::from_utf8_lossy(line).contains(", replayed to ");
+    match lines.enumerate().find(|(_, (found, wanted))| found != wanted) {
+        Some((0, _)) => "of another cluster",
+        // The last checkpoint may be one in the log.
+        Some((1, (found, wanted))) if is_replayed(found) || is_replayed(wanted) => {
+            "of another moment, with the log replayed to another place or not at all"
+        }
+        Some((1, _)) => "from before a server ran on this cluster again",
+        Some((2, _)) => "of another database",
         _ => "with other options",
     }
 }
@@ -392,13 +398,20 @@ mod tests {
 
     #[test]
     fn the_first_line_that_differs_says_what_a_directory_contains() {
-        let wanted = "system 1\ncheckpoint 2\ndatabase 3\nctid\n";
-        for (found, expected) in [
-            ("system 0\ncheckpoint 2\n", "of another cluster"),
-            ("system 1\ncheckpoint 1\ndatabase 1\n", "from before a server ran"),
-            ("system 1\ncheckpoint 2\ndatabase 1\n", "of another database"),
-            ("system 1\ncheckpoint 2\ndatabase 3\n\n", "with other options"),
-            ("system 1\ncheckpoint 2\ndatabase 3\nctid\nmore", "with other options"),
+        let clean = "system 1\ncheckpoint 2\ndatabase 3\nctid\n";
+        let replayed = "system 1\ncheckpoint 2, replayed to 3\ndatabase 3\nctid\n";
+        for (wanted, found, expected) in [
+            (clean, "system 0\ncheckpoint 2\n", "of another cluster"),
+            (clean, "system 1\ncheckpoint 1\ndatabase 1\n", "from before a server ran"),
+            (clean, "system 1\ncheckpoint 2\ndatabase 1\n", "of another database"),
+            (clean, "system 1\ncheckpoint 2\ndatabase 3\n\n", "with other options"),
+            (clean, "system 1\ncheckpoint 2\ndatabase 3\nctid\nmore", "with other options"),
+            (clean, replayed, "of another moment"),
+            (replayed, clean, "of another moment"),
+            (replayed, "system 1\ncheckpoint 2, replayed to 4\n", "of another moment"),
+            (replayed, "system 1\ncheckpoint 1, replayed to 1\n", "of another moment"),
+            (replayed, "system 1\ncheckpoint 2, not shut down cleanly\n", "of another moment"),
+            (replayed, "system 1\ncheckpoint 2, replayed to 3\n\n", "of another database"),
         ] {
             let said = difference(found.as_bytes(), wanted);
             assert!(said.starts_with(expected), "{found}: {said}");

@@ -312,7 +312,8 @@ fn other_columns_hint(
 
 /// Describes the source of the files in a directory. The description includes the redo location of
 /// the last checkpoint. If it differs from the one an earlier copy recorded, the cluster has been
-/// started since then and its data may have changed, so we must not resume that copy.
+/// started since then and its data may have changed, so we must not resume that copy. The same is true of
+/// the place to which the log was replayed: it depends on `--until` and on how much log there is.
 pub(super) fn manifest(
     args: &CopyArgs,
     dir: &DataDir,
@@ -325,8 +326,14 @@ pub(super) fn manifest(
     let CopyArgs { tables, patterns, schemas, exclude_schemas, exclude_tables, .. } = args;
     let selection = [tables, patterns, schemas, exclude_schemas, exclude_tables];
     let unclean = if dir.is_clean() { "" } else { ", not shut down cleanly" };
+    let replayed = dir.replay().map(|replay| {
+        let report = replay.report();
+        let timeline = report.other_timeline.map(|timeline| format!(" of timeline {timeline}"));
+        format!(", replayed to {}{}", report.end, timeline.unwrap_or_default())
+    });
+    let replayed = replayed.unwrap_or_default();
     let text = format!(
-        "system identifier {}\ncheckpoint {}{unclean}\ndatabase {database}\nctid {ctid}, header {header}, \
+        "system identifier {}\ncheckpoint {}{unclean}{replayed}\ndatabase {database}\nctid {ctid}, header {header}, \
          format {format:?}, delimiter {delimiter:?}, null {null:?}, rows {rows:?}, \
          no state {no_state}, selection {selection:?}\n{}",
         control.system_identifier,

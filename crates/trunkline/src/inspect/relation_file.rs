@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use trunkline_engine::datadir::DataDir;
-use trunkline_engine::prewarm::{Choice, select};
+use trunkline_engine::prewarm::{Choice, View, select};
 use trunkline_format::{Fork, RelationFile};
 
 use super::open_database::OpenDatabase;
@@ -71,7 +71,9 @@ pub(super) fn find(
         return of_fork(&below, fork).map(alone);
     }
     let dir = open(context)?;
-    let choice = Choice { names: vec![given.to_owned()], fork, ..Choice::default() };
+    // A page of a relation that the log removes is refused later, with the reason.
+    let view = View::OnDisk;
+    let choice = Choice { view, names: vec![given.to_owned()], fork, ..Choice::default() };
     let targets = select(&dir, &choice)?.targets;
     let file = targets.first().and_then(|target| target.files.first());
     let path = file.map_or_else(|| given.to_owned(), |file| file.path.clone());

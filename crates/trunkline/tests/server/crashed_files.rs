@@ -1,5 +1,5 @@
-//! Crashed directories whose files are not what the log needs: a lost commit log, pages without images, and a log that still
-//! grows.
+//! Crashed directories whose files are not what the log needs: a lost commit log, pages without images, a log that still
+//! grows, and pages of unlogged tables.
 
 use std::fs;
 use std::path::Path;
@@ -118,5 +118,53 @@ fn a_crashed_directory_that_lacks_something_says_so() {
         fs::remove_file(lost.join("pg_xact/0000")).expect("removed");
         let (code, out, err) = rows(&lost);
         assert!(code == 3 && err.contains("pg_xact/0000"), "{code}: {out}{err}");
+    }
+}
+
+/// A server writes the pages of unlogged tables when it copies a database.
+const UNLOGGED: &str = "
+create unlogged table emptied (i int primary key);
+insert into emptied select generate_series(1, 1000);
+vacuum emptied;
+create table kept (i int);
+insert into kept select generate_series(1, 1000);
+create database flushed strategy file_copy;
+drop database flushed;
+";
+
+#[test]
+fn an_unlogged_table_is_empty() {
+    for bin in servers() {
+        let mut server = Server::start(&bin, &[]);
+        server.script("postgres", UNLOGGED, false);
+        let file = server.sql("postgres", "select pg_relation_filepath('emptied')");
+        let file = String::from_utf8(file).expect("text").trim().to_owned();
+        server.halt("immediate");
+        let data = server.data();
+        let on_disk = fs::metadata(data.join(&file)).expect("a file").len();
+        assert!(on_disk > 8192, "{on_disk}");
+        for mode in ["buffer", "read", "prefetch"] {
+            let prewarm = |names: &[&str]| {
+                let args = ["prewarm", "--json", "--mode", mode];
+                let (code, out, err) = run(&data, &[&args, names].concat());
+                assert!(code == 0 && !err.contains("file ended"), "{mode} {names:?}: {code} {err}");
+                let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+                report["blocks"].as_u64().expect("a number")
+            };
+            assert_eq!(prewarm(&["-d", "postgres", "emptied"]), 0, "{mode}");
+            // The index has a page in its _init fork.
+            assert_eq!(prewarm(&["-d", "postgres", "emptied_pkey"]), 1, "{mode}");
+            assert!(prewarm(&["-d", "postgres"]) > 100 && prewarm(&[]) > 100, "{mode}");
+        }
+        let inspect = |block| run(&data, &["inspect", "page", "-d", "postgres", "emptied", block]);
+        for block in ["0", "1"] {
+            let (code, out, err) = inspect(block);
+            assert_eq!((code, &*out), (2, ""), "{err}");
+            let text = format!(
+                "block {block} is past the end of \"{}\": the relation has 0 blocks",
+                data.join(&file).display()
+            );
+            assert!(err.contains(&text), "{err}");
+        }
     }
 }

@@ -49,6 +49,78 @@ fn a_moment_is_that_of_a_servers_recovery_target() {
     }
 }
 
+/// A directory of copies is that of one moment, whether `--until` or the end of the log says which.
+#[test]
+fn copies_of_two_moments_are_not_mixed() {
+    for bin in servers() {
+        let settings =
+            [("wal_level", "replica"), ("max_wal_senders", "1"), ("wal_keep_size", "1GB")];
+        let server = Server::start(&bin, &settings);
+        server.sql("postgres", "create table steps (i int)");
+        let backup = server.home().join("backup");
+        back_up(&server, &backup);
+        let mut contents = Vec::new();
+        for name in ["first", "second"] {
+            server.sql("postgres", "insert into steps values (1)");
+            server.sql("postgres", &format!("select pg_create_restore_point('{name}')"));
+            contents.push(server.sql("postgres", "copy steps to stdout"));
+            server.sql("postgres", "select pg_switch_wal()");
+        }
+        server.sql("postgres", "insert into steps values (2)");
+        let last = server.sql("postgres", "select pg_walfile_name(pg_current_wal_lsn())");
+        let last = String::from_utf8(last).expect("text").trim().to_owned();
+        let archive = backup.with_file_name("archive");
+        let stopped = server.stop();
+        copy(&stopped.data().join("pg_wal"), &archive);
+        let wal = archive.display().to_string();
+        let out = |name: &str| backup.with_file_name(name);
+        let copied = |name: &str, options: &[&str]| {
+            let out = out(name).display().to_string();
+            let args = ["copy", "-d", "postgres", "-t", "steps", "--wal", &wal, "-o", &out];
+            run(&backup, &[&args, options].concat())
+        };
+        let rows = |name: &str| fs::read(out(name).join("public.steps.copy")).unwrap_or_default();
+        let refused = |name: &str, options: &[&str]| {
+            let before = rows(name);
+            let (code, text, err) = copied(name, options);
+            assert_eq!(code, 2, "{options:?}: {text}{err}");
+            assert!(err.contains("contains copies of another moment"), "{err}");
+            assert!(err.contains("hint: use another directory"), "{err}");
+            assert_eq!(rows(name), before);
+        };
+        let [first, second] = ["name:first", "name:second"].map(|name| ["--until", name]);
+        for (until, expected) in [first, second].iter().zip(&contents) {
+            let (code, _, err) = copied(until[1], until);
+            assert_eq!((code, &rows(until[1])), (0, expected), "{err}");
+            let (code, text, err) = copied(until[1], until);
+            let mut lines = text.lines();
+            let is_kept = lines.any(|line| line.split_whitespace().eq(["Files", "kept:", "1"]));
+            assert!(code == 0 && is_kept, "{code}: {text}{err}");
+        }
+        refused(first[1], &second);
+        refused(second[1], &first);
+        refused(second[1], &[]);
+        // The archive does not have all of the log yet. Behind the last segment are recycled ones.
+        let later = out("later");
+        fs::create_dir(&later).expect("made");
+        let move_later = |from: &Path, to: &Path| {
+            for entry in fs::read_dir(from).expect("read") {
+                let name = entry.expect("an entry").file_name();
+                if name.len() == last.len() && *name >= *last {
+                    fs::rename(from.join(&name), to.join(&name)).expect("moved");
+                }
+            }
+        };
+        move_later(&archive, &later);
+        let (code, _, err) = copied("grown", &[]);
+        assert_eq!((code, &rows("grown")), (0, &contents[1]), "{err}");
+        move_later(&later, &archive);
+        refused("grown", &[]);
+        let (code, _, err) = copied("whole", &[]);
+        assert_eq!((code, &*rows("whole")), (0, &b"1\n1\n2\n"[..]), "{err}");
+    }
+}
+
 /// Copies the directory of a running server, without its log.
 pub(crate) fn back_up(server: &Server, backup: &Path) {
     let label = server.home().join("label");
