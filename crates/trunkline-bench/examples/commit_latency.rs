@@ -1,7 +1,8 @@
-//! Measures how long commits take, first alone and then while one checkpoint follows the other.
+//! Measures how long commits take, first alone and then beside checkpoints: one that follows the other, or a single one of
+//! all pages (`--single on`).
 //!
 //! ```text
-//!   commit_latency DIR [--clients N] [--seconds N] [--rows N] [--images on|off] [--direct off|on]
+//!   commit_latency DIR [--clients N] [--seconds N] [--rows N] [--images on|off] [--direct off|on] [--single off|on]
 //! ```
 //! Creates DIR/cluster. Each client has a table with that many rows, 100,000 unless named. In each transaction, it updates a
 //! random one of them and waits until that is durable, so that checkpoints have pages all over the tables to write.
@@ -37,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let root = PathBuf::from(arguments.next().ok_or("expected DIR")?);
     let (mut clients, mut seconds, mut rows) = (4_u64, 10, 100_000);
-    let (mut images, mut direct) = (true, false);
+    let (mut images, mut direct, mut single) = (true, false, false);
     while let (Some(name), Some(value)) = (arguments.next(), arguments.next()) {
         let value = value.to_string_lossy();
         let switch = || match &*value {
@@ -51,6 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--rows" => rows = value.parse()?,
             "--images" => images = switch()?,
             "--direct" => direct = switch()?,
+            "--single" => single = switch()?,
             other => return Err(format!("unexpected argument {other}").into()),
         }
     }
@@ -68,17 +70,22 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         writers.push(writer);
     }
-    // So that both runs begin with clean pages, which need images.
     let mut session = cluster.session()?;
-    println!("{}", session.checkpoint()?);
+    if !single {
+        // So that both runs begin with clean pages, which need images.
+        println!("{}", session.checkpoint()?);
+    }
     let time = Duration::from_secs(seconds);
     let alone = measure(&mut writers, time, |_| Ok(()))?;
-    session.checkpoint()?;
+    if !single {
+        session.checkpoint()?;
+    }
     let mut checkpoints = 0;
     let beside = measure(&mut writers, time, |is_over| {
         while !is_over.load(Ordering::Relaxed) {
             println!("{}", session.checkpoint()?);
             checkpoints += 1;
+            is_over.fetch_or(single, Ordering::Relaxed);
         }
         Ok(())
     })?;
@@ -123,7 +130,7 @@ fn measure(
             .map(|writer| {
                 let is_over = &is_over;
                 scope.spawn(move || -> Result<Times, String> {
-                    let times = commit_until(writer, begun + time);
+                    let times = commit_until(writer, begun + time, is_over);
                     is_over.store(true, Ordering::Relaxed);
                     times.map_err(|error| error.to_string())
                 })
@@ -141,10 +148,14 @@ fn measure(
     })
 }
 
-fn commit_until(writer: &mut Writer, end: Instant) -> Result<Times, Box<dyn Error>> {
+fn commit_until(
+    writer: &mut Writer,
+    end: Instant,
+    is_over: &AtomicBool,
+) -> Result<Times, Box<dyn Error>> {
     let mut times = Times::new()?;
     let mut begun = Instant::now();
-    while begun < end {
+    while begun < end && !is_over.load(Ordering::Relaxed) {
         let transaction = writer.change(&UPDATE)?;
         let changed = Instant::now();
         writer.session.commit(transaction, Durability::Now)?;

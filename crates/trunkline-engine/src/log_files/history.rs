@@ -68,6 +68,11 @@ impl History {
         self.lines.last().map_or(0, |(timeline, _)| *timeline)
     }
 
+    /// Whether the timeline has ancestors.
+    pub fn has_ancestors(&self) -> bool {
+        self.lines.len() > 1
+    }
+
     /// Whether `timeline` is the timeline itself or an ancestor.
     pub fn contains(&self, timeline: u32) -> bool {
         self.lines.iter().any(|(known, _)| *known == timeline)

@@ -226,12 +226,15 @@ impl Scan<'_> {
         let page = Lsn(record.start.0 - record.start.0 % 8192);
         let (first, last) = (history.timeline_at(page), history.timeline_at(record.end));
         let found = record.timeline;
-        let (place, segment) = (record.start, self.files.name(record.start));
-        let left_at = history.left_at(segment.timeline());
-        let is_abandoned = left_at.is_some_and(|end| record.end > end);
-        if !is_abandoned && (first..=last).contains(&found) && history.contains(found) {
+        let is_of_file = || {
+            let left_at = history.left_at(self.files.name(record.start).timeline());
+            left_at.is_none_or(|end| record.end <= end)
+        };
+        let fits = (first..=last).contains(&found) && history.contains(found);
+        if fits && (!history.has_ancestors() || is_of_file()) {
             return Ok(());
         }
+        let (place, segment) = (record.start, self.files.name(record.start));
         Err(ReplayError::Timeline { place, segment, found, expected: last })
     }
 
