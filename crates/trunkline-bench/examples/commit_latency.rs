@@ -1,8 +1,9 @@
 //! Measures how long commits take, first alone and then beside checkpoints: one that follows the other, or a single one of
-//! all pages (`--single on`).
+//! all pages (`--single on`), which can be spread over a number of seconds.
 //!
 //! ```text
 //!   commit_latency DIR [--clients N] [--seconds N] [--rows N] [--images on|off] [--direct off|on] [--single off|on]
+//!                  [--spread SECONDS]
 //! ```
 //! Creates DIR/cluster. Each client has a table with that many rows, 100,000 unless named. In each transaction, it updates a
 //! random one of them and waits until that is durable, so that checkpoints have pages all over the tables to write.
@@ -38,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let root = PathBuf::from(arguments.next().ok_or("expected DIR")?);
     let (mut clients, mut seconds, mut rows) = (4_u64, 10, 100_000);
-    let (mut images, mut direct, mut single) = (true, false, false);
+    let (mut images, mut direct, mut single, mut spread) = (true, false, false, 0.0);
     while let (Some(name), Some(value)) = (arguments.next(), arguments.next()) {
         let value = value.to_string_lossy();
         let switch = || match &*value {
@@ -53,6 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--images" => images = switch()?,
             "--direct" => direct = switch()?,
             "--single" => single = switch()?,
+            "--spread" => spread = value.parse()?,
             other => return Err(format!("unexpected argument {other}").into()),
         }
     }
@@ -83,7 +85,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut checkpoints = 0;
     let beside = measure(&mut writers, time, |is_over| {
         while !is_over.load(Ordering::Relaxed) {
-            println!("{}", session.checkpoint()?);
+            let begun = Instant::now();
+            let report = session.checkpoint_paced(|done| {
+                let due = Duration::from_secs_f64(spread * done);
+                std::thread::sleep(due.saturating_sub(begun.elapsed()));
+            });
+            println!("{}", report?);
             checkpoints += 1;
             is_over.fetch_or(single, Ordering::Relaxed);
         }

@@ -13,7 +13,7 @@ use trunkline_format::{ClusterState, ControlFile};
 
 use super::error::WritableClusterError;
 use super::session::WriteSession;
-use crate::checkpoint::CheckpointReport;
+use crate::checkpoint::{CheckpointOptions, CheckpointReport, checkpoint};
 use crate::log::Log;
 use crate::log_writer::LogWriterError;
 
@@ -27,6 +27,18 @@ impl WriteSession {
     /// [`WritableClusterError`]. Redo would start at the checkpoint before, unless the error is that an old segment of
     /// the WAL could not be recycled or removed; the next checkpoint tries that again.
     pub fn checkpoint(&mut self) -> Result<CheckpointReport, WritableClusterError> {
+        self.checkpoint_paced(|_| {})
+    }
+
+    /// [`WriteSession::checkpoint`] that `pace` may slow down, so that commits are not queued behind its writes. It is called after
+    /// each page with the fraction of pages that are written, from 0 to 1, and may sleep (`checkpoint_completion_target`).
+    ///
+    /// # Errors
+    /// As for [`WriteSession::checkpoint`].
+    pub fn checkpoint_paced(
+        &mut self,
+        pace: impl FnMut(f64),
+    ) -> Result<CheckpointReport, WritableClusterError> {
         let shared = std::sync::Arc::clone(&self.shared);
         let mut state = shared.checkpoint.lock();
         let mut room = self.changer.room(self.backend.session(), (1, 0, RECORD))?;
@@ -34,17 +46,18 @@ impl WriteSession {
         drop(room);
         // After the redo point: transactions that begin later are found by redo. This waits for one that is beginning a
         // page of the commit log or creating a multixact.
-        let mut checkpoint = shared.counters(&state.control.checkpoint, redo, false);
+        let mut counters = shared.counters(&state.control.checkpoint, redo, false);
         if !shared.commit_gate.wait_for_earlier() {
             return Err(WritableClusterError::PanickedCommit);
         }
-        let report = shared.engine.checkpoint(&mut self.backend)?;
+        let options = CheckpointOptions::of(shared.engine.settings());
+        let report = checkpoint(shared.engine.pool(), &mut self.backend, options, pace)?;
         let mut room = self.changer.room(self.backend.session(), (1, 0, RECORD))?;
-        let place = self.changer.inserter().end_checkpoint(&mut room, &checkpoint)?;
+        let place = self.changer.inserter().end_checkpoint(&mut room, &counters)?;
         drop(room);
         shared.log.flush(self.backend.session(), place.end).map_err(LogWriterError::flush)?;
-        checkpoint.location = place.start;
-        let control = ControlFile { checkpoint, ..state.control };
+        counters.location = place.start;
+        let control = ControlFile { checkpoint: counters, ..state.control };
         state.write(control)?;
         shared.log.recycle_before(redo)?;
         Ok(report)
