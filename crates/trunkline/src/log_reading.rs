@@ -149,6 +149,7 @@ impl Stop {
         segments: &LogFiles,
         torn: &TornEnd,
     ) -> Result<Exit, Failure> {
+        let is_promoted = segments.history().has_ancestors();
         let segment_bytes = u64::from(segments.identity().segment_size.bytes());
         let (record, place, reason, is_usual) = match self {
             Stop::Bound => return Ok(Exit::Good),
@@ -162,7 +163,8 @@ impl Stop {
             Stop::End { end, .. } if end.reason.is_usual() => {
                 // A recycled file is of the same cluster, and has an earlier part of its log.
                 let foreign = segments.check_segment(end.place).err();
-                let is_possible = foreign.is_none() && !end.reason.is_never_left_by_a_crash();
+                let is_possible =
+                    foreign.is_none() && !end.reason.is_never_left_by_a_crash(is_promoted);
                 let reason = foreign.map_or(end.reason.to_string(), |error| error.to_string());
                 (end.record, end.place, reason, is_possible && !segments.is_first_page(end.place))
             }

@@ -8,7 +8,8 @@
 //! directory.
 //!
 //! A process that was killed, but whose parent hasn't asked for its exit status yet, is a zombie. It still
-//! has its process id, but it does nothing anymore, so we count it as gone.
+//! has its process id, but it does nothing any more, so we count it as gone. Like the children of a postmaster that was
+//! reaped, its children may still write until they notice.
 //!
 //! PostgreSQL's `CreateLockFile` also uses `kill(pid, 0)` for this. Like PostgreSQL, we ignore our
 //! own process id and our parent's, because neither can belong to a server. PostgreSQL also checks

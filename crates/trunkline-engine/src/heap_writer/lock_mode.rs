@@ -62,10 +62,11 @@ impl RowLockMode {
 
     /// Whether two transactions can't have these locks on the same row (`tupleLockExtraInfo`).
     pub(super) fn conflicts_with(self, other: Self) -> bool {
-        match (self.min(other), self.max(other)) {
-            (_, Self::Update) | (Self::Share | Self::NoKeyUpdate, Self::NoKeyUpdate) => true,
-            (Self::KeyShare, _) | (Self::Share, _) => false,
-            (Self::NoKeyUpdate | Self::Update, _) => unreachable!("the second is not weaker"),
+        match self {
+            Self::KeyShare => other == Self::Update,
+            Self::Share => other >= Self::NoKeyUpdate,
+            Self::NoKeyUpdate => other >= Self::Share,
+            Self::Update => true,
         }
     }
 }

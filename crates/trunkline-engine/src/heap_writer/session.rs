@@ -44,14 +44,14 @@ pub trait Multixacts: fmt::Debug {
         multixact: u32,
     ) -> Result<Vec<(u32, MemberStatus)>, StatusError>;
 
-    /// Creates a multixact with these members, and logs it. Needs up to four pins. The session must have no room in the
-    /// WAL.
+    /// Creates a multixact with these members, and logs it. Needs up to four pins, which is all that a session is
+    /// guaranteed. The session must have no room in the WAL.
     ///
     /// # Errors
-    /// It was not created.
+    /// It was not created. There may be limits on the number of members.
     ///
     /// # Panics
-    /// If there are no members, or more than 1000.
+    /// If there are no members.
     fn create(
         &self,
         backend: &mut Backend,

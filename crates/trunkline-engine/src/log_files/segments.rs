@@ -221,7 +221,7 @@ impl LogFiles {
     }
 
     /// The path of the segment that contains a place, if it is not compressed.
-    pub(super) fn plain_path(&self, place: Lsn) -> Option<&Path> {
+    pub(crate) fn plain_path(&self, place: Lsn) -> Option<&Path> {
         let number = self.log.segment_size.segment_of(place);
         self.files.get(&number).filter(|file| file.form.is_plain()).map(|file| file.path.as_path())
     }

@@ -98,7 +98,12 @@ impl Plan {
         let piece = piece.clamp(*PIECE.start(), *PIECE.end()) as u32;
         let mut plan = Self { piece, ..Self::default() };
         let mut forks: Vec<ForkKey> = replay.changed_forks().copied().collect();
+        let removed = replay.removed_relations();
+        forks.extend(
+            removed.flat_map(|it| [Fork::Main, Fork::Fsm, Fork::Vm].map(|fork| (*it, fork))),
+        );
         forks.sort_unstable_by_key(|(relation, fork)| (*relation, *fork as u8));
+        forks.dedup();
         for key in forks {
             let (locator, fork) = key;
             if fork == Fork::Init {

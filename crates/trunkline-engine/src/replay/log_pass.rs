@@ -87,16 +87,16 @@ pub(super) fn pass(
                 LogEvent::Overwritten { .. } => {}
                 LogEvent::End(LogEnd { place, reason, .. }) => {
                     let end = ended(&reader, place, reason.to_string(), reason.is_usual());
-                    // Nor does it leave a file that is too short.
-                    let expected = files.identity().segment_size.bytes();
-                    let is_short =
-                        part.file_length != u64::from(expected) && !files.is_partial(place);
-                    // A recycled file is of the same cluster. If it is not, that is the better reason.
+                    // No crash leaves a file that is too short.
+                    let expected = u64::from(files.identity().segment_size.bytes());
+                    let is_short = part.file_length != expected && !files.is_partial(place);
+                    // A recycled file is of the same cluster.
                     let foreign = files.check_segment(place).err();
-                    let is_damage = reason.is_never_left_by_a_crash() || foreign.is_some();
+                    let is_promoted = files.history().has_ancestors();
+                    let is_damage =
+                        reason.is_never_left_by_a_crash(is_promoted) || foreign.is_some();
                     // No flush writes more than one segment ahead of the oldest that is not durable.
-                    let size = u64::from(files.identity().segment_size.bytes());
-                    let next = Lsn(place.0 + size);
+                    let next = Lsn(place.0 + expected);
                     let may_be_flushes = end.is_gap
                         && !is_damage
                         && !is_short

@@ -159,7 +159,12 @@ impl PageChains {
         }
     }
 
-    /// All forks about which the log says anything.
+    /// Relations that the log has removed.
+    pub(super) fn removed(&self) -> impl Iterator<Item = &RelFileLocator> {
+        self.removed.iter()
+    }
+
+    /// All forks about which the log says anything but that their relation was removed.
     pub(super) fn forks(&self) -> impl Iterator<Item = &ForkKey> {
         self.forks.list.iter().map(|(key, _)| key)
     }
@@ -398,6 +403,7 @@ mod tests {
         }
         chains.remove(RelFileLocator { number: 1, ..RELATION });
         assert_eq!((chains.bytes(), chains.forks().count()), (240_000, 0));
+        assert_eq!(chains.removed().count(), 10_000);
         let removed = (RelFileLocator { number: 7, ..RELATION }, Fork::Vm);
         let fork = chains.fork(&removed).expect("removed");
         assert_eq!((fork.exists(), fork.length(Some(8))), (Some(false), None));

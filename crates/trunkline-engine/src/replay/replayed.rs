@@ -7,7 +7,7 @@ use trunkline_aio::clock;
 use trunkline_aio::facade::atomic::AtomicBool;
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::transam::Slru;
-use trunkline_format::wal::{SegmentName, SegmentSize};
+use trunkline_format::wal::{RelFileLocator, SegmentName, SegmentSize};
 use trunkline_format::{BlockNo, ClusterState, ControlFile, Lsn, Oid, PageBytes, PageHeader};
 
 use super::directory::Directory;
@@ -134,9 +134,14 @@ impl Replay {
 
     /// Whether a record has been added where the log ended: a server writes to it.
     pub(crate) fn log_has_grown(&self) -> bool {
-        let end = self.found.report.end;
-        // A replay that was stopped on the way has records behind its end.
-        !self.is_stopped && matches!(at(&self.files, end, |_| Ok(())), Ok(Ok(())))
+        let ReplayReport { end, last, .. } = self.found.report;
+        // A replay that was stopped on the way has records behind its end. No server writes to a compressed file.
+        if self.is_stopped || self.files.plain_path(end).is_none() {
+            return false;
+        }
+        // What a recycled file has there follows another record.
+        let follows = at(&self.files, end, |record| Ok(record.record.header().previous == last));
+        matches!(follows, Ok(Ok(true)))
     }
 
     /// What was replayed.
@@ -212,7 +217,12 @@ impl Replay {
         &self.scratch
     }
 
-    /// The forks about which the log says anything.
+    /// Relations that the log has removed.
+    pub(crate) fn removed_relations(&self) -> impl Iterator<Item = &RelFileLocator> {
+        self.found.chains.removed()
+    }
+
+    /// The forks about which the log says anything but that their relation was removed.
     pub fn changed_forks(&self) -> impl Iterator<Item = &ForkKey> {
         self.found.chains.forks()
     }

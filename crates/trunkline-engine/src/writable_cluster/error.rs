@@ -96,6 +96,14 @@ pub enum WritableClusterError {
         /// The multixact.
         multixact: u32,
     },
+    /// More transactions would share a row than a new multixact may have members.
+    #[error("a multixact cannot have {members} members, at most {most}")]
+    TooManyMembers {
+        /// The number of members.
+        members: usize,
+        /// The most there may be.
+        most: usize,
+    },
     /// No further multixacts may be created, because their numbers, or those of their members, would wrap around.
     #[error(
         "multixacts are exhausted: the next is {next} with member {member}, and the oldest in use is {oldest}; \

@@ -60,6 +60,9 @@ pub(super) struct NextMultixact {
     pub(super) member: u64,
 }
 
+/// The right to create the next multixact.
+type NextGuard<'m> = MutexGuard<'m, NextMultixact>;
+
 /// A page that a new multixact changes.
 struct ChangedPage {
     /// Whether it has no entries yet.
@@ -95,13 +98,17 @@ impl PooledMultixacts {
         changer: &mut Changer,
         members: &[(u32, MemberStatus)],
     ) -> Result<u32, WritableClusterError> {
-        // The session that holds the lock may wait for I/O that this one has staged.
-        backend.session().submit();
-        let mut next = self.next.lock();
-        // Member 0 is never used, since 0 says that there is no multixact.
-        let first = next.member.max(1);
-        let after = self.after(&next, first, members.len())?;
-        let changed = self.pin_pages(backend, next.number, (first, after))?;
+        let (changed, first, after, mut next) = loop {
+            // The session that creates one may wait for I/O that this session has staged.
+            backend.session().submit();
+            let seen = self.next();
+            // Member 0 is never used, since 0 says that there is no multixact.
+            let first = seen.member.max(1);
+            let after = self.after(seen, first, members.len())?;
+            if let Some((changed, next)) = self.pin_pages(backend, seen, (first, after))? {
+                break (changed, first, after, next);
+            }
+        };
         let new_pages = changed.iter().filter(|page| page.is_new).count() as u64;
         let data = 12 + 8 * (members.len() as u64 + new_pages);
         let mut room = changer.room(backend.session(), (1 + new_pages, 0, data))?;
@@ -142,11 +149,14 @@ impl PooledMultixacts {
     /// What is next after a multixact with this first member and number of members.
     fn after(
         &self,
-        next: &MutexGuard<'_, NextMultixact>,
+        next: NextMultixact,
         first: u64,
         members: usize,
     ) -> Result<NextMultixact, WritableClusterError> {
-        assert!((1..=NEW_MEMBERS_MAX).contains(&members), "a multixact with {members} members");
+        assert!(members > 0, "a multixact without members");
+        if members > NEW_MEMBERS_MAX {
+            return Err(WritableClusterError::TooManyMembers { members, most: NEW_MEMBERS_MAX });
+        }
         let member = first + members as u64;
         if next.number.wrapping_sub(self.oldest) >= MULTIXACTS_MAX || member > LAST_MEMBER {
             return Err(WritableClusterError::MultixactsExhausted {
@@ -158,31 +168,42 @@ impl PooledMultixacts {
         Ok(NextMultixact { number: next_multi(next.number), member })
     }
 
-    /// Pins the pages that a multixact changes. Those that begin with one of its entries are new.
+    /// Pins the pages that a multixact changes. Those that begin with one of its entries are new. Also returns the right to
+    /// create it. `None` if another session has created it.
+    ///
+    /// A session that waits for that right has pins already, so the one that has it never waits to be admitted to the pool.
     fn pin_pages(
         &self,
         backend: &mut Backend,
-        multixact: u32,
+        seen: NextMultixact,
         (first, after): (u64, NextMultixact),
-    ) -> Result<Vec<ChangedPage>, WritableClusterError> {
-        let own = self.layout.offset_place(multixact).page;
+    ) -> Result<Option<(Vec<ChangedPage>, NextGuard<'_>)>, WritableClusterError> {
+        let own = self.layout.offset_place(seen.number).page;
         let next = self.layout.offset_place(after.number).page;
         let offsets = (own..=next).map(|page| (Slru::Offsets, page, page != own));
         let pages = member_place(first).page..=member_place(after.member - 1).page;
         let members = pages.map(|page| (Slru::Members, page, page * MEMBERS_PER_PAGE >= first));
-        let mut pinned = Vec::with_capacity(3);
-        for (slru, page, is_new) in offsets.chain(members) {
-            let (relation, number) = (self.pages_of(slru), page as BlockNo);
-            let pin = match is_new {
-                false => backend.read(relation, number)?,
-                true => match backend.pin_to_overwrite(relation, || Some((number, ())))? {
-                    Some((_, pin, ())) => pin,
-                    None => unreachable!("a page was chosen"),
-                },
-            };
+        let pages = || offsets.clone().chain(members.clone());
+        let mut pinned = Vec::with_capacity(4);
+        for (slru, page, is_new) in pages().filter(|(_, _, is_new)| !is_new) {
+            let number = page as BlockNo;
+            let pin = backend.read(self.pages_of(slru), number)?;
             pinned.push(ChangedPage { is_new, slru, number, pin });
         }
-        Ok(pinned)
+        // As above, since the reads may have staged some.
+        backend.session().submit();
+        let guard = self.next.lock();
+        if *guard != seen {
+            return Ok(None);
+        }
+        for (slru, page, is_new) in pages().filter(|(_, _, is_new)| *is_new) {
+            let number = page as BlockNo;
+            match backend.pin_to_overwrite(self.pages_of(slru), || Some((number, ())))? {
+                Some((_, pin, ())) => pinned.push(ChangedPage { is_new, slru, number, pin }),
+                None => unreachable!("a page was chosen"),
+            }
+        }
+        Ok(Some((pinned, guard)))
     }
 
     /// Sets the offsets of a multixact and of the next, and its members.
@@ -310,11 +331,13 @@ mod tests {
             let checkpoint =
                 Checkpoint { next_multi, next_multi_offset, oldest_multi: 1000, ..zeros };
             let multixacts = PooledMultixacts::new(&storage, &checkpoint);
-            let next = multixacts.next.lock();
-            multixacts.after(&next, next.member.max(1), members).map_err(|error| error.to_string())
+            let next = multixacts.next();
+            multixacts.after(next, next.member.max(1), members).map_err(|error| error.to_string())
         };
         let next = |number, member| Ok(NextMultixact { number, member });
         assert_eq!(after(1000, 0, 3), next(1001, 4));
+        let error = after(1000, 0, 1001).expect_err("too many");
+        assert_eq!(error, "a multixact cannot have 1001 members, at most 1000");
         assert_eq!(after(1000 + MULTIXACTS_MAX - 1, 9, 2), next(1000 + MULTIXACTS_MAX, 11));
         let error = after(1000 + MULTIXACTS_MAX, 9, 2).expect_err("too many");
         assert!(

@@ -112,15 +112,15 @@ impl EndReason {
     }
 
     /// Whether no crash of a server leaves this. Servers write zeros into a new file, and a recycled one has pages of
-    /// an earlier part of the same log, so any other page is damage, or another file under this name. A page of a
-    /// later part is not possible either.
-    pub fn is_never_left_by_a_crash(&self) -> bool {
+    /// an earlier part of the same log, so any other page is damage, or another file under this name. Only after a
+    /// promotion (`is_promoted`) may it be a page of a later part: segments of the timeline that was left get any numbers.
+    pub fn is_never_left_by_a_crash(&self, is_promoted: bool) -> bool {
         let Self::Page(error) = self else { return false };
         match error {
             LogPageError::Short { .. } | LogPageError::Empty | LogPageError::Timeline { .. } => {
                 false
             }
-            LogPageError::Address { found, expected } => found > expected,
+            LogPageError::Address { found, expected } => found > expected && !is_promoted,
             LogPageError::Magic { .. }
             | LogPageError::Version { .. }
             | LogPageError::Info { .. }
@@ -129,5 +129,25 @@ impl EndReason {
             | LogPageError::SegmentSize { .. }
             | LogPageError::BlockSize { .. } => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recycled_segment_has_an_earlier_part_of_the_log() {
+        let end = |found, expected| {
+            EndReason::Page(LogPageError::Address { found: Lsn(found), expected: Lsn(expected) })
+        };
+        let is_damage =
+            |reason: &EndReason| [false, true].map(|it| reason.is_never_left_by_a_crash(it));
+        assert_eq!(is_damage(&end(8192, 16_384)), [false; 2]);
+        // A promotion gives segments of the timeline that was left any numbers.
+        assert_eq!(is_damage(&end(16_384, 8192)), [true, false]);
+        assert_eq!(is_damage(&EndReason::Page(LogPageError::Empty)), [false; 2]);
+        assert_eq!(is_damage(&EndReason::Page(LogPageError::Magic { found: 7 })), [true; 2]);
+        assert_eq!(is_damage(&EndReason::Crc { found: 1, computed: 2 }), [false; 2]);
     }
 }
