@@ -149,29 +149,21 @@ impl Stop {
         segments: &LogFiles,
         torn: &TornEnd,
     ) -> Result<Exit, Failure> {
-        let is_promoted = segments.history().has_ancestors();
-        let segment_bytes = u64::from(segments.identity().segment_size.bytes());
         let (record, place, reason, is_usual) = match self {
             Stop::Bound => return Ok(Exit::Good),
-            // A log that begins with an invalid page is none.
-            Stop::End { end, length }
-                if length != segment_bytes && !segments.is_partial(end.place) =>
-            {
-                let file = format!("the file has {length} bytes, expected {segment_bytes}");
-                (end.record, end.place, format!("{}, and {file}", end.reason), false)
-            }
-            Stop::End { end, .. } if end.reason.is_usual() => {
-                // A recycled file is of the same cluster, and has an earlier part of its log.
-                let foreign = segments.check_segment(end.place).err();
-                let is_possible =
-                    foreign.is_none() && !end.reason.is_never_left_by_a_crash(is_promoted);
-                let reason = foreign.map_or(end.reason.to_string(), |error| error.to_string());
-                (end.record, end.place, reason, is_possible && !segments.is_first_page(end.place))
-            }
-            Stop::End { end, .. } => {
-                let is_torn = torn.allows(&end, segments);
-                let torn = if is_torn { ", as a crash can leave it" } else { "" };
-                (end.record, end.place, format!("{}{torn}", end.reason), is_torn)
+            Stop::End { end, length } => {
+                let (reason, is_usual) = match segments.damage_at(end.place, &end.reason, length) {
+                    Some(damage) => (damage, false),
+                    // A log that begins with an invalid page is none.
+                    None if end.reason.is_usual() => {
+                        (end.reason.to_string(), !segments.is_first_page(end.place))
+                    }
+                    None if torn.allows(&end, segments) => {
+                        (format!("{}, as a crash can leave it", end.reason), true)
+                    }
+                    None => (end.reason.to_string(), false),
+                };
+                (end.record, end.place, reason, is_usual)
             }
             // Servers name the files that they keep for later without leaving out one, as replay knows too.
             Stop::NoSegment { place, cut } => {
@@ -182,7 +174,8 @@ impl Stop {
                 (cut.unwrap_or(place), place, error.to_string(), false)
             }
             Stop::CutFile { place, length } => {
-                let reason = format!("the file has {length} bytes, expected {segment_bytes}");
+                let expected = segments.identity().segment_size.bytes();
+                let reason = format!("the file has {length} bytes, expected {expected}");
                 // A segment that an archive has got while it was written is not complete.
                 (place, place, reason, segments.is_partial(place))
             }

@@ -86,7 +86,20 @@ impl Engine {
     /// # Errors
     /// See [`CheckpointError`].
     pub fn checkpoint(&self, session: &mut Backend) -> Result<CheckpointReport, CheckpointError> {
-        checkpoint(self.pool(), session, CheckpointOptions::of(self.settings()), |_| {})
+        self.checkpoint_paced(session, |_| {})
+    }
+
+    /// [`Engine::checkpoint`] that `pace` may slow down. It is called after each page with the fraction of pages that
+    /// are written, from 0 to 1, and may sleep (`checkpoint_completion_target`).
+    ///
+    /// # Errors
+    /// See [`CheckpointError`].
+    pub fn checkpoint_paced(
+        &self,
+        session: &mut Backend,
+        pace: impl FnMut(f64),
+    ) -> Result<CheckpointReport, CheckpointError> {
+        checkpoint(self.pool(), session, CheckpointOptions::of(self.settings()), pace)
     }
 
     /// The shared buffer pool.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use trunkline_aio::facade::{Arc, Mutex};
 use trunkline_format::wal::{
-    LONG_HEADER_SIZE, LogIdentity, LogPageError, LogPageHeader, SegmentName, SegmentSize,
+    EndReason, LONG_HEADER_SIZE, LogIdentity, LogPageError, LogPageHeader, SegmentName, SegmentSize,
 };
 use trunkline_format::{ControlFile, Lsn};
 
@@ -425,6 +425,20 @@ impl LogFiles {
         };
         let (path, reason) = (file.path.clone(), error.to_string());
         Err(LogFilesError::NotASegment { path, reason })
+    }
+
+    /// Why no crash of a server leaves a log that ends at `place` for this reason, in a file of this length. `None` if one may.
+    pub fn damage_at(&self, place: Lsn, reason: &EndReason, file_length: u64) -> Option<String> {
+        let expected = u64::from(self.log.segment_size.bytes());
+        if file_length != expected && !self.is_partial(place) {
+            let file = format!("the file has {file_length} bytes, expected {expected}");
+            return Some(format!("{reason}, and {file}"));
+        }
+        if reason.is_never_left_by_a_crash(self.history.has_ancestors()) {
+            return Some(reason.to_string());
+        }
+        // A recycled file is of the same cluster.
+        self.check_segment(place).err().map(|error| error.to_string())
     }
 
     /// Refuses a segment whose first page is not of this log. It may be one that was recycled.

@@ -86,28 +86,16 @@ pub(super) fn pass(
                 }
                 LogEvent::Overwritten { .. } => {}
                 LogEvent::End(LogEnd { place, reason, .. }) => {
-                    let end = ended(&reader, place, reason.to_string(), reason.is_usual());
-                    // No crash leaves a file that is too short.
-                    let expected = u64::from(files.identity().segment_size.bytes());
-                    let is_short = part.file_length != expected && !files.is_partial(place);
-                    // A recycled file is of the same cluster.
-                    let foreign = files.check_segment(place).err();
-                    let is_promoted = files.history().has_ancestors();
-                    let is_damage =
-                        reason.is_never_left_by_a_crash(is_promoted) || foreign.is_some();
+                    let damage = files.damage_at(place, &reason, part.file_length);
+                    let (is_damage, is_usual) = (damage.is_some(), reason.is_usual());
+                    let reason = damage.unwrap_or_else(|| reason.to_string());
+                    let end = ended(&reader, place, reason, is_usual);
                     // No flush writes more than one segment ahead of the oldest that is not durable.
-                    let next = Lsn(place.0 + expected);
-                    let may_be_flushes = end.is_gap
-                        && !is_damage
-                        && !is_short
-                        && files.continues_after(next).is_none();
-                    let mut reason = foreign.map_or(end.reason, |error| error.to_string());
-                    if is_short {
-                        let found = part.file_length;
-                        reason += &format!(", and the file has {found} bytes, expected {expected}");
-                    }
-                    let is_gap = end.is_gap || is_damage || is_short;
-                    return Ok(Some(PassEnd { may_be_flushes, is_gap, reason, ..end }));
+                    let next = Lsn(place.0 + u64::from(files.identity().segment_size.bytes()));
+                    let may_be_flushes =
+                        end.is_gap && !is_damage && files.continues_after(next).is_none();
+                    let is_gap = end.is_gap || is_damage;
+                    return Ok(Some(PassEnd { may_be_flushes, is_gap, ..end }));
                 }
             }
         }

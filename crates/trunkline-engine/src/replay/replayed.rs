@@ -13,7 +13,6 @@ use trunkline_format::{BlockNo, ClusterState, ControlFile, Lsn, Oid, PageBytes, 
 use super::directory::Directory;
 use super::error::ReplayError;
 use super::fork_changes::{ForkChanges, PageSource};
-use super::log_pass::at;
 use super::log_pass::{Step, pass};
 use super::options::ReplayOptions;
 use super::page_chains::ForkKey;
@@ -140,8 +139,9 @@ impl Replay {
             return false;
         }
         // What a recycled file has there follows another record.
-        let follows = at(&self.files, end, |record| Ok(record.record.header().previous == last));
-        matches!(follows, Ok(Ok(true)))
+        let follows = RecordReader::default()
+            .with(&self.files, end, |record| Ok(record.record.header().previous == last));
+        matches!(follows, Ok(true))
     }
 
     /// What was replayed.

@@ -34,8 +34,8 @@ pub struct ReplayReport {
     pub elapsed: Duration,
     /// The timeline of the last record, if it isn't that of the start.
     pub other_timeline: Option<u32>,
-    /// Whether `full_page_writes` was off at some time. A page that was torn when the server's machine crashed is then the
-    /// base of its changes.
+    /// Whether, before a crash, `full_page_writes` was off at some time. A page that was torn when the server's machine
+    /// crashed is then the base of its changes.
     pub lacks_images: bool,
     /// What `allow_incomplete` has let pass.
     pub warning: Option<String>,

@@ -359,6 +359,8 @@ impl Scan<'_> {
     fn finish(mut self, end: Option<PassEnd>) -> Result<Scanned, ReplayError> {
         (self.found.chains, self.found.report.memory) = self.chains.finish()?;
         self.found.checkpoint = self.counters.get();
+        // A backup has images of all pages that changed meanwhile, whatever the setting was.
+        self.found.report.lacks_images &= !self.start.consistency.allows_stopping();
         if let Some(place) = self.stopped {
             let until = self.options.until.to_string();
             if !self.is_consistent {

@@ -189,18 +189,15 @@ impl StatusPages {
 
     /// A page that is to be changed, read from its file the first time.
     fn page(&mut self, file: Slru, page: u64) -> Result<&mut PageBytes, ReplayError> {
-        let (path, offset) = self.place(file, page);
-        let must_exist = self.must_exist(file, page);
-        let found = match self.pages.entry((file, page)) {
-            std::collections::hash_map::Entry::Occupied(found) => found.into_mut(),
-            std::collections::hash_map::Entry::Vacant(vacant) => {
-                let bytes = read(&path, offset)?;
-                if bytes.is_none() && must_exist {
-                    self.missing.insert((file, page));
-                }
-                vacant.insert(Arc::new(bytes.unwrap_or([0; BLOCK_SIZE])))
+        if !self.pages.contains_key(&(file, page)) {
+            let (path, offset) = self.place(file, page);
+            let bytes = read(&path, offset)?;
+            if bytes.is_none() && self.must_exist(file, page) {
+                self.missing.insert((file, page));
             }
-        };
+            self.pages.insert((file, page), Arc::new(bytes.unwrap_or([0; BLOCK_SIZE])));
+        }
+        let found = self.pages.entry((file, page)).or_insert_with(|| Arc::new([0; BLOCK_SIZE]));
         // No other thread has the page yet: they are handed out after the scan.
         Ok(Arc::make_mut(found))
     }

@@ -13,7 +13,7 @@ use trunkline_format::{ClusterState, ControlFile};
 
 use super::error::WritableClusterError;
 use super::session::WriteSession;
-use crate::checkpoint::{CheckpointOptions, CheckpointReport, checkpoint};
+use crate::checkpoint::CheckpointReport;
 use crate::log::Log;
 use crate::log_writer::LogWriterError;
 
@@ -30,8 +30,8 @@ impl WriteSession {
         self.checkpoint_paced(|_| {})
     }
 
-    /// [`WriteSession::checkpoint`] that `pace` may slow down, so that commits are not queued behind its writes. It is called after
-    /// each page with the fraction of pages that are written, from 0 to 1, and may sleep (`checkpoint_completion_target`).
+    /// [`WriteSession::checkpoint`] that `pace` may slow down, so that commits are not queued behind its writes, as in
+    /// [`Engine::checkpoint_paced`](crate::engine::Engine::checkpoint_paced).
     ///
     /// # Errors
     /// As for [`WriteSession::checkpoint`].
@@ -46,18 +46,17 @@ impl WriteSession {
         drop(room);
         // After the redo point: transactions that begin later are found by redo. This waits for one that is beginning a
         // page of the commit log or creating a multixact.
-        let mut counters = shared.counters(&state.control.checkpoint, redo, false);
+        let mut checkpoint = shared.counters(&state.control.checkpoint, redo, false);
         if !shared.commit_gate.wait_for_earlier() {
             return Err(WritableClusterError::PanickedCommit);
         }
-        let options = CheckpointOptions::of(shared.engine.settings());
-        let report = checkpoint(shared.engine.pool(), &mut self.backend, options, pace)?;
+        let report = shared.engine.checkpoint_paced(&mut self.backend, pace)?;
         let mut room = self.changer.room(self.backend.session(), (1, 0, RECORD))?;
-        let place = self.changer.inserter().end_checkpoint(&mut room, &counters)?;
+        let place = self.changer.inserter().end_checkpoint(&mut room, &checkpoint)?;
         drop(room);
         shared.log.flush(self.backend.session(), place.end).map_err(LogWriterError::flush)?;
-        counters.location = place.start;
-        let control = ControlFile { checkpoint: counters, ..state.control };
+        checkpoint.location = place.start;
+        let control = ControlFile { checkpoint, ..state.control };
         state.write(control)?;
         shared.log.recycle_before(redo)?;
         Ok(report)

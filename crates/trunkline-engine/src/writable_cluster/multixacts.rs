@@ -213,23 +213,25 @@ impl PooledMultixacts {
         members: &[(u32, MemberStatus)],
         pages: &mut [(&ChangedPage, PageMut<'_>)],
     ) {
-        let mut set = |slru: Slru, place: SlruPosition, set: &dyn Fn(&mut [u8])| {
-            let is_it =
-                |page: &ChangedPage| page.slru == slru && u64::from(page.number) == place.page;
-            match pages.iter_mut().find(|(page, _)| is_it(page)) {
-                Some((_, locked)) => set(&mut locked[..]),
-                None => unreachable!("all pages of a multixact are locked"),
-            }
-        };
         let end = first + members.len() as u64;
-        for (number, offset) in [(multixact, first), (next_multi(multixact), end)] {
-            let place = self.layout.offset_place(number);
-            let layout = self.layout;
-            set(Slru::Offsets, place, &|page| layout.set_offset(page, place.byte, offset));
-        }
-        for (number, (xid, status)) in (first..).zip(members) {
-            let (place, entry) = (member_place(number), (*xid, status.to_byte()));
-            set(Slru::Members, place, &|page| set_member(page, place.byte, number, entry));
+        for (page, locked) in pages {
+            let is_here = |place: &SlruPosition| place.page == u64::from(page.number);
+            if page.slru == Slru::Offsets {
+                for (number, offset) in [(multixact, first), (next_multi(multixact), end)] {
+                    let place = self.layout.offset_place(number);
+                    if is_here(&place) {
+                        self.layout.set_offset(&mut locked[..], place.byte, offset);
+                    }
+                }
+                continue;
+            }
+            for (number, (xid, status)) in (first..).zip(members) {
+                let place = member_place(number);
+                if is_here(&place) {
+                    let member = (*xid, status.to_byte());
+                    set_member(&mut locked[..], place.byte, number, member);
+                }
+            }
         }
     }
 

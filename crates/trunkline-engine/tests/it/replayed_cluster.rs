@@ -19,7 +19,7 @@ use trunkline_engine::storage::{
 use trunkline_engine::writable_cluster::{Durability, WritableCluster, WriteSession};
 use trunkline_format::wal::resource_manager::number;
 use trunkline_format::wal::{ImageMode, NewBlock, NewRecord};
-use trunkline_format::{BlockNo, Fork, Oid, Tid};
+use trunkline_format::{BlockNo, Fork, Oid, PageBytes, Tid};
 
 use crate::jobs::{OPTIONS, instance, page, verified};
 use crate::writable_cluster::{create, insert, new_table, new_table_in, open};
@@ -107,6 +107,27 @@ impl Open {
         let mut room = log.room(self.session.backend().session(), 1, 10_000).expect("room");
         let mut inserter = Inserter::new(log).expect("an inserter");
         inserter.insert(&mut room, record).expect("inserted");
+    }
+
+    /// Inserts an image of a page, which becomes that block.
+    pub(crate) fn insert_image(
+        &mut self,
+        (locator, fork, block): (RelationLocator, Fork, BlockNo),
+        page: &PageBytes,
+    ) {
+        let block = NewBlock {
+            id: 0,
+            relation: locator.into(),
+            fork,
+            block,
+            page,
+            image: ImageMode::Always,
+            is_standard: true,
+            keeps_data: false,
+            data: &[],
+        };
+        let plain = NewRecord::plain(number::XLOG, FULL_PAGE_IMAGE, 0, &[]);
+        self.insert(&NewRecord { blocks: &[block], ..plain });
     }
 
     /// Inserts a record with these numbers.
@@ -249,21 +270,7 @@ fn a_dropped_database_has_no_files() {
 fn an_error_of_an_unlogged_relation_names_the_init_fork() {
     let (crashed, table) = Crashed::new(&[], |open| {
         let table = open.fill((Oid(1663), Oid(1)));
-        let page = page(0);
-        let relation = table.into();
-        let block = NewBlock {
-            id: 0,
-            relation,
-            fork: Fork::Init,
-            block: 4_000_000_000,
-            page: &page,
-            image: ImageMode::Always,
-            is_standard: true,
-            keeps_data: false,
-            data: &[],
-        };
-        let plain = NewRecord::plain(number::XLOG, FULL_PAGE_IMAGE, 0, &[]);
-        open.insert(&NewRecord { blocks: &[block], ..plain });
+        open.insert_image((table, Fork::Init, 4_000_000_000), &page(0));
         open.delete_first(table);
         table
     });

@@ -13,13 +13,10 @@ use trunkline_engine::prewarm::{
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::{PageOrigin, RelationLocator, StorageError};
 use trunkline_format::wal::resource_manager::number;
-use trunkline_format::wal::{ImageMode, NewBlock, NewRecord};
 use trunkline_format::{BlockNo, Fork, Oid};
 
 use crate::jobs::{READ, engine, instance, page, pages};
-use crate::replayed_cluster::{
-    Crashed, DATABASE, DROP_DATABASE, FULL_PAGE_IMAGE, Open, TRUNCATE, relation, words,
-};
+use crate::replayed_cluster::{Crashed, DATABASE, DROP_DATABASE, Open, TRUNCATE, relation, words};
 use crate::writable_cluster::new_table;
 
 /// The relations of the cluster.
@@ -48,20 +45,7 @@ impl Relations {
         open.insert_words(number::STORAGE, TRUNCATE, &[2, tablespace, database, number, 7]);
         open.insert_words(number::DATABASE, DROP_DATABASE, &[DATABASE.0, 1, 1663]);
         for block in 0..3 {
-            let page = page(block);
-            let block = NewBlock {
-                id: 0,
-                relation: grown.into(),
-                fork: Fork::Main,
-                block,
-                page: &page,
-                image: ImageMode::Always,
-                is_standard: true,
-                keeps_data: false,
-                data: &[],
-            };
-            let plain = NewRecord::plain(number::XLOG, FULL_PAGE_IMAGE, 0, &[]);
-            open.insert(&NewRecord { blocks: &[block], ..plain });
+            open.insert_image((grown, Fork::Main, block), &page(block));
         }
         open.delete_first(changed);
         Self { table, index, cut, removed, grown, changed }

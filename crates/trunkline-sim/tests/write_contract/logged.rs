@@ -15,24 +15,31 @@ use trunkline_format::Lsn;
 use trunkline_sim::matrix::cluster::check;
 use trunkline_sim::matrix::{Cluster, Needs, page};
 
-/// A log that can be made to fail.
-#[derive(Default)]
-struct FailingLog {
+/// A log that is flushed as a test says.
+struct ScriptedLog<F> {
     log: PositionLog,
-    broken: AtomicBool,
+    flush: F,
 }
 
-impl Log for FailingLog {
+impl<F> ScriptedLog<F>
+where
+    F: Fn(&PositionLog, &mut Session, Lsn) -> Result<(), LogError>,
+{
+    fn new(flush: F) -> Arc<Self> {
+        Arc::new(Self { log: PositionLog::default(), flush })
+    }
+}
+
+impl<F> Log for ScriptedLog<F>
+where
+    F: Fn(&PositionLog, &mut Session, Lsn) -> Result<(), LogError> + Send + Sync,
+{
     fn durable(&self) -> Lsn {
         self.log.durable()
     }
 
     fn flush(&self, session: &mut Session, lsn: Lsn) -> Result<(), LogError> {
-        let source = io::Error::from_raw_os_error(libc::EIO);
-        match self.broken.load(Ordering::SeqCst) {
-            true => Err(LogError::Flush { wanted: lsn, source }),
-            false => self.log.flush(session, lsn),
-        }
+        (self.flush)(&self.log, session, lsn)
     }
 
     fn poll_flush(
@@ -97,11 +104,19 @@ pub(crate) fn dirty_pool(
 #[test]
 fn a_failed_log_flush_prevents_page_writes() {
     check(Needs { handles: 64, ..Needs::writable() }, |cluster| {
-        let log = Arc::new(FailingLog::default());
+        let is_broken = Arc::new(AtomicBool::new(false));
+        let broken = Arc::clone(&is_broken);
+        let log = ScriptedLog::new(move |log, session, lsn| {
+            let source = io::Error::from_raw_os_error(libc::EIO);
+            match broken.load(Ordering::SeqCst) {
+                true => Err(LogError::Flush { wanted: lsn, source }),
+                false => log.flush(session, lsn),
+            }
+        });
         let relation = cluster.relation(0);
         let (pool, mut backend) =
             dirty_pool(cluster, Arc::clone(&log) as _, || log.log.append(10).0);
-        log.broken.store(true, Ordering::SeqCst);
+        is_broken.store(true, Ordering::SeqCst);
         cluster.probe.record();
         let options = CheckpointOptions::default();
         let error = checkpoint(&pool, &mut backend, options, |_| {}).expect_err("no log");
@@ -115,7 +130,7 @@ fn a_failed_log_flush_prevents_page_writes() {
         let written = cluster.probe.recorded();
         assert!(written.iter().all(|io| io.operation != Operation::Writev), "nothing was written");
         assert!(pool.rows().iter().all(|row| row.dirty && row.pins == 0));
-        log.broken.store(false, Ordering::SeqCst);
+        is_broken.store(false, Ordering::SeqCst);
         // This pool has its own log, but the write checker only knows the cluster's.
         cluster.writes.detach();
         drop(backend.read(&relation, 20).expect("a buffer"));
@@ -126,95 +141,39 @@ fn a_failed_log_flush_prevents_page_writes() {
     });
 }
 
-/// A log that makes only what is asked for durable, while another session appends a record for one
-/// page during each flush.
-#[derive(Default)]
-struct BusyLog {
-    log: PositionLog,
-    page: Mutex<Option<Pin>>,
-    changes: AtomicU64,
-}
-
-impl BusyLog {
-    /// Changes the page, if the session that flushes the log doesn't prevent it.
-    fn change_page(&self) {
-        let held = self.page.lock();
-        let Some(pin) = &*held else { return };
-        if let Some(mut bytes) = pin.page().try_write() {
-            let changes = self.changes.fetch_add(1, Ordering::SeqCst) + 1;
-            assert!(changes < 100, "a checkpoint waits for ever");
-            let block = pin.page().block();
-            bytes.mark_dirty();
-            bytes.copy_from_slice(&page(0, block, 1, self.log.append(10).0));
-        }
-    }
-}
-
-impl Log for BusyLog {
-    fn durable(&self) -> Lsn {
-        self.log.durable()
-    }
-
-    fn flush(&self, session: &mut Session, lsn: Lsn) -> Result<(), LogError> {
-        self.log.flush(session, lsn)?;
-        self.change_page();
-        Ok(())
-    }
-
-    fn poll_flush(
-        &self,
-        _context: &mut Context<'_>,
-        session: &mut Session,
-        _wait: &mut PolledWait,
-        lsn: Lsn,
-    ) -> Poll<Result<(), LogError>> {
-        Poll::Ready(self.flush(session, lsn))
-    }
-}
-
 /// A page that changes during every flush of the log doesn't hold up a checkpoint.
 #[test]
 fn a_page_that_changes_during_every_flush_is_written() {
     check(Needs { handles: 64, ..Needs::writable() }, |cluster| {
-        let log = Arc::new(BusyLog::default());
+        let changed: Arc<Mutex<Option<Pin>>> = Arc::default();
+        let changes = Arc::new(AtomicU64::new(0));
+        let (theirs, counted) = (Arc::clone(&changed), Arc::clone(&changes));
+        // During each flush, another session changes the page, if the one that flushes doesn't prevent it.
+        let log = ScriptedLog::new(move |log, session, lsn| {
+            log.flush(session, lsn)?;
+            let held = theirs.lock();
+            if let Some(mut bytes) = held.as_ref().and_then(|pin| pin.page().try_write()) {
+                let changes = counted.fetch_add(1, Ordering::SeqCst) + 1;
+                assert!(changes < 100, "a checkpoint waits for ever");
+                bytes.mark_dirty();
+                bytes.copy_from_slice(&page(0, 5, 1, log.append(10).0));
+            }
+            Ok(())
+        });
         let (pool, mut backend) =
             dirty_pool(cluster, Arc::clone(&log) as _, || log.log.append(10).0);
-        *log.page.lock() = Some(backend.read(&cluster.relation(0), 5).expect("reads"));
+        *changed.lock() = Some(backend.read(&cluster.relation(0), 5).expect("reads"));
         // This pool has its own log, but the write checker only knows the cluster's.
         cluster.writes.detach();
         let options = CheckpointOptions::default();
         checkpoint(&pool, &mut backend, options, |_| {}).expect("a checkpoint");
-        assert!(log.changes.load(Ordering::SeqCst) >= 2, "the page was refused twice");
+        assert!(changes.load(Ordering::SeqCst) >= 2, "the page was refused twice");
         assert!(pool.rows().iter().all(|row| !row.dirty));
-        *log.page.lock() = None;
+        *changed.lock() = None;
         cluster.writes.attach(&cluster.files);
         assert!((0..16).all(|block| cluster.is_on_disk(block, 1)));
         assert!(pool.rows().iter().all(|row| row.pins == 0));
     });
-}
-
-/// A log that reports success without flushing.
-#[derive(Default)]
-struct LyingLog(PositionLog);
-
-impl Log for LyingLog {
-    fn durable(&self) -> Lsn {
-        self.0.durable()
-    }
-
-    fn flush(&self, _session: &mut Session, _lsn: Lsn) -> Result<(), LogError> {
-        Ok(())
-    }
-
-    fn poll_flush(
-        &self,
-        _context: &mut Context<'_>,
-        session: &mut Session,
-        _wait: &mut PolledWait,
-        lsn: Lsn,
-    ) -> Poll<Result<(), LogError>> {
-        Poll::Ready(self.flush(session, lsn))
-    }
 }
 
 /// If a page has an LSN past the end of the log, the page is damaged. Flushing the log again
@@ -222,7 +181,8 @@ impl Log for LyingLog {
 #[test]
 fn a_page_beyond_the_end_of_the_log_is_an_error() {
     check(Needs { handles: 64, seeds: 2, ..Needs::writable() }, |cluster| {
-        let log = Arc::new(LyingLog::default());
+        // It reports success without flushing.
+        let log = ScriptedLog::new(|_, _, _| Ok(()));
         let relation = cluster.relation(0);
         let (pool, mut backend) = dirty_pool(cluster, Arc::clone(&log) as _, || 10);
         let options = CheckpointOptions::default();
@@ -232,8 +192,8 @@ fn a_page_beyond_the_end_of_the_log_is_an_error() {
         assert!(error.to_string().contains("the log ends before that"), "{error}");
         assert!(pool.rows().iter().all(|row| row.dirty && row.pins == 0));
         cluster.writes.detach();
-        log.0.append(10);
-        log.0.flush(backend.session(), Lsn(10)).expect("durable now");
+        log.log.append(10);
+        log.log.flush(backend.session(), Lsn(10)).expect("durable now");
         checkpoint(&pool, &mut backend, options, |_| {}).expect("a checkpoint");
         cluster.writes.attach(&cluster.files);
         assert!((0..16).all(|block| cluster.is_on_disk(block, 1)));

@@ -10,6 +10,7 @@ use trunkline_engine::replay::ReplayOptions;
 
 use crate::binary::run;
 use crate::killed_writers::control_file;
+use crate::moments::back_up;
 use crate::replay::{copy, fingerprint};
 use crate::server::{Server, servers};
 use crate::wal::segments;
@@ -83,7 +84,10 @@ fn refuses_what_no_crash_leaves(data: &Path, newest: &str) {
 #[test]
 fn a_crashed_directory_that_lacks_something_says_so() {
     for bin in servers() {
-        let mut server = Server::start(&bin, &[("full_page_writes", "off")]);
+        let mut server =
+            Server::start(&bin, &[("full_page_writes", "off"), ("wal_keep_size", "1GB")]);
+        let backup = server.home().join("backup");
+        back_up(&server, &backup);
         server.script("postgres", ROWS, false);
         let newest = server.sql("postgres", "select pg_walfile_name(pg_current_wal_insert_lsn())");
         let newest = String::from_utf8(newest).expect("a name");
@@ -95,6 +99,11 @@ fn a_crashed_directory_that_lacks_something_says_so() {
         assert_eq!((code, out.lines().count()), (0, 20), "{err}");
         let has_checksums = control_file(&data).checksums();
         assert_eq!(err.contains("full_page_writes was off"), !has_checksums, "{err}");
+        // A backup has images of all pages that were changed meanwhile.
+        let wal = format!("--wal={}", data.join("pg_wal").display());
+        let (code, out, err) = run(&backup, &["copy", "-d", "postgres", "rows", &wal]);
+        assert_eq!((code, out.lines().count()), (0, 20), "{err}");
+        assert!(!err.contains("full_page_writes was off"), "{err}");
 
         // The server goes on, but its control file and its process can't be seen.
         let scratch = tempfile::tempdir().expect("a folder");
